@@ -49,7 +49,7 @@ FEASIBLE = ("feasible_properties", "feasibility", "reduction", "almost_sure", "c
 POLICY = ("solution", "policy", "records_of_players", "random_play", "changing_games", "simulation", "checkpoint")
 VERIFY = (
     *("verify", "verify_compiled", "verify_rows", "verify_rounded", "stakes", "random_play"),
-    *("verify_nash", "nash_games", "changing_games", "proof", "tolerances"),
+    *("verify_nash", "nash_games", "changing_games", "proof", "exactly", "tolerances"),
 )
 SHIELD = ("shield", "shield_products", "changing_games", "pettingzoo_shielding")
 ROUNDED = (
@@ -82,6 +82,8 @@ TESTED: dict[str, tuple[str, ...]] = {
     **_each("shield", SHIELD),
     **_each("verifier", VERIFY),
     "verifier/pair_kernels.py": ("verify_compiled", "stakes"),
+    "verifier/on_cluster.py": ("blocks",),
+    "verifier/on_gpu.py": ("on_card", "on_card_code"),
     "verifier/counting.py": ("verify_rounded", "random_cost_extremes", "random_costs", "approximate"),
     "checker/ace_check.py": ("checker", "stakes", "proof", "changing_games"),
 }
@@ -221,13 +223,14 @@ def run_tests(copy: Path, files: list[str], plugin: Any, plain: bool, log: Path)
     os.chdir(copy)
     sys.path[:0] = [str(copy), str(copy / "src")]
     os.environ["PYTHONPATH"] = str(copy / "src")
-    import numba
     import pytest
     from hypothesis import settings
 
     if plain:
         forget(())
-        numba.config.DISABLE_JIT = 1
+        from acegames.system import compiled
+
+        compiled._compiled.set(False)
     settings.register_profile("mutants", derandomize=True, database=None, deadline=None)
     settings.load_profile("mutants")
     words = [
@@ -323,7 +326,8 @@ def learn_tests(copies: list[Path], shorts: list[str], plain: bool, folder: Path
             copy, file = free.pop(), todo.pop()
             running[in_child(lambda c=copy, f=file: _learn(c, f, targets, plain, answers[f]))] = copy
         child, _ = os.wait()
-        free.append(running.pop(child))
+        if child in running:  # else it compiles kernels
+            free.append(running.pop(child))
     known = Known({}, {})
     for answer in answers.values():
         seconds, calls = json.loads(answer.read_text()) if answer.exists() else ({}, {})

@@ -164,7 +164,7 @@ def test_only_pairs_without_a_proper_answer_are_asked_again(monkeypatch):
     asked, policy = [], Both(game, silent)
     monkeypatch.setattr(Both, "distribution", lambda p, *x: asked.append(x) or silent(*x))
     answers, reader = reading(game, policy)
-    assert reader.disagreement is None and any(a.faults for a in answers)
+    assert not reader.noted and any(a.faults for a in answers)
     assert len(asked) < 4 * game.horizon < sum(len(a.ptr) for a in answers) / 20
     for one, two in zip(answers, alone, strict=True):
         assert one.faults == two.faults and list(one.faults) == sorted(one.faults)
@@ -223,12 +223,12 @@ def test_totals_in_other_units_are_converted_exactly_or_asked_singly():
     game = line(horizon=6, unit=Fraction(1, 3))  # units of 1/3
     for unit in (Fraction(1, 3), Fraction(1, 15), Fraction(1, 3 * 10**17)):
         policy = Both(game, cheapest, [unit])
-        assert reading(game, policy)[1].disagreement is None and policy.asked > 0
+        assert not reading(game, policy)[1].noted and policy.asked > 0
     coarse = Both(game, cheapest, [Fraction(2, 3)])
-    assert reading(game, coarse)[1].disagreement is not None  # an odd number of thirds: `rows` cannot even be asked
+    assert reading(game, coarse)[1].noted  # an odd number of thirds: `rows` cannot even be asked
     even = line(horizon=6, budget=8, costs=(0, 2, 4))
     policy = Both(even, cheapest, [Fraction(2)])
-    assert reading(even, policy)[1].disagreement is None and policy.asked > 0
+    assert not reading(even, policy)[1].noted and policy.asked > 0
 
 
 def test_probabilities_of_zero_and_rounded_ones_are_read_alike():
@@ -240,7 +240,7 @@ def test_probabilities_of_zero_and_rounded_ones_are_read_alike():
 
     both, reader = reading(game, Both(game, answer))
     single, _ = reading(game, Singly(answer))
-    assert reader.disagreement is None
+    assert not reader.noted
     assert both[0].row.tolist() == single[0].row.tolist() == [0, 2]
     np.testing.assert_allclose(both[0].prob, single[0].prob, rtol=1e-15)
     both, _ = reading(game, Both(game, lambda t, state, spent: {(0,): 0.3333333, (1,): 0.0, (2,): 0.66666667 - 1e-7}))

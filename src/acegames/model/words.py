@@ -15,7 +15,7 @@ from os import PathLike
 from typing import Any
 
 from acegames.errors import BadFile, InvalidGame
-from acegames.model.budgets import Holds, is_almost_sure
+from acegames.model.budgets import Holds, Reservoir, is_almost_sure
 from acegames.model.checks import Label, show
 from acegames.model.numbers import Bound, exact, nearest_float, plain, probability, text
 from acegames.numerics import SHOWN_AS_ZERO
@@ -84,6 +84,23 @@ def budgets_listed(budgets: Mapping[str, Any], spell: Callable[[Any], str] = num
     return ("; " if apart else ", ").join(said)
 
 
+def limit_phrase(schedule: tuple[Bound, ...], stored: Reservoir | None) -> str:
+    """Return a constraint's budget as said after an amount: ` of 2`, ` (no limit)`, ...
+
+    After the level of a reservoir comes its capacity, with the reserve that must be left.
+    """
+    if stored is not None:
+        reserve = [plain(stored.capacity - b) for b in schedule]
+        constant = len(set(reserve)) == 1
+        said = str(reserve[0]) if constant else f"over time {number(reserve)}"
+        return f" of {plain(stored.capacity)}" + (f" (reserve {said})" if any(reserve) else "")
+    if all(b == schedule[0] for b in schedule):
+        return " (no limit)" if schedule[0] == math.inf else f" of {plain(schedule[0])}"
+    if all(b == math.inf for b in schedule[:-1]):
+        return f" (the budget of {plain(schedule[-1])} holds at the end only)"
+    return f" (budgets over time: {', '.join(text(b) for b in schedule)})"
+
+
 def _budget_said(budget: Any, spell: Callable[[Any], str]) -> str:
     """Return a budget as it follows the name of its constraint: " <= 6" or " unlimited"."""
     if isinstance(budget, Holds):
@@ -119,6 +136,18 @@ def rounded_up(x: Any) -> str:
         up, down = Fraction(x).as_integer_ratio()
         shown = Decimal(up) / Decimal(down)
         return f"{shown:f}" if abs(shown.adjusted()) < 12 else f"{shown:.6g}"
+
+
+def in_nine_digits(amount: Any, rounding: str = ROUND_CEILING) -> str:
+    """Return a number to read: exact where whole or short, else nine digits, rounded."""
+    if isinstance(amount, float) and amount.is_integer():
+        amount = int(amount)
+    exactly = str(amount)
+    if isinstance(amount, int) or len(exactly) <= 12:
+        return exactly
+    with localcontext(prec=9, rounding=rounding):
+        up, down = Fraction(amount).as_integer_ratio()
+        return f"{Decimal(up) / Decimal(down):f}"
 
 
 def to_digits(value: int | Fraction, digits: int = 3) -> str:

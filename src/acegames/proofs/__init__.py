@@ -32,6 +32,7 @@ import numpy as np
 
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, TooLarge
+from acegames.model.arrays import Floats, Ints
 from acegames.model.game import STATED_TYPES, MarkovGame
 from acegames.model.numbers import exact, text
 from acegames.model.random_costs import RandomCost
@@ -43,7 +44,7 @@ from acegames.system.display import Shown
 from acegames.system.npz import Arrays, array_types
 from acegames.system.progress import OnProgress, ProgressReporter
 from acegames.verifier import Certificate, read_arguments, verify
-from acegames.verifier.basics import BlockThreads, Floats, Ints, offsets, owners
+from acegames.verifier.basics import BlockThreads, offsets, owners
 from acegames.verifier.counting import Counted, CountingRule, read_rules
 from acegames.verifier.pair_keys import ExactUnits
 from acegames.verifier.policy_reader import Reader

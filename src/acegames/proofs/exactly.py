@@ -20,11 +20,11 @@ import numpy as np
 
 from acegames.concepts import CCE, CE, Concept, Nash
 from acegames.errors import InvalidOption, TooLarge
+from acegames.model.arrays import Floats
 from acegames.model.game import MarkovGame
 from acegames.model.random_costs import RandomCost
 from acegames.proofs import Situations, checker_file, header_of
 from acegames.system.progress import OnProgress, ProgressReporter
-from acegames.verifier.basics import Floats
 from acegames.verifier.judgement import Evaluated
 from acegames.verifier.policy_reader import Reader
 from acegames.verifier.tolerance import Gain, Gains

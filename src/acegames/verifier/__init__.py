@@ -24,7 +24,7 @@ What is checked, in this order, and in which file:
     pair_kernels     the compiled loops of all of these
     on_cluster       judging in blocks, by tasks that run elsewhere
     on_gpu           judging on a GPU, a thread for each subgame
-    basics           types of arrays, records, thresholds and threads, which all of these use
+    basics           lists end to end, records, thresholds and threads, which all of these use
 
 `acegames.proofs` writes the same as a file that a stranger can check.
 
@@ -59,12 +59,13 @@ from acegames.model.checks import check_flag
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.numbers import plain
 from acegames.model.user_functions import OF_SOLVING, TOLERANCE, check_engine, policy_of, public
+from acegames.model.words import limit_phrase
 from acegames.numerics import VERIFY
 from acegames.system.compiled import running
 from acegames.system.progress import OnProgress
 from acegames.system.tasks import Tasks
 from acegames.verifier.basics import BlockThreads
-from acegames.verifier.certificate import Certificate, limit_phrase
+from acegames.verifier.certificate import Certificate
 from acegames.verifier.counting import Counted, read_rules, unsound
 from acegames.verifier.judgement import FAULTS_SHOWN, Evaluated, Judge, evaluate
 from acegames.verifier.pair_keys import ExactUnits
@@ -103,15 +104,11 @@ class JudgesOnCard(Protocol):
 
 @runtime_checkable
 class JudgesOnThreads(Protocol):
-    """An engine that says how many threads to use; None for all processors."""
+    """An engine that says how many threads to use, None for all processors, and whether kernels are
+    compiled, None for whichever is sooner.
+    """
 
     threads: int | None
-
-
-@runtime_checkable
-class SaysCompiled(Protocol):
-    """An engine that says whether kernels are compiled; None for whichever is sooner."""
-
     compiled: bool | None
 
 
@@ -196,14 +193,13 @@ def verify(
         nothing = Evaluated(pairs=0, values=n, gains=None, faults=[], n_faults=0, worst=None)
         return _certificate(game, concept, tol, False, nonsense, ["unclear"] * len(m), m, nothing, Walked(m, m, None))
     counted = Counted.of(game, rules)
-    units = ExactUnits(counted.game)
-    reader = Reader(counted.game, policy, units, rounded=not counted.exact, product=concept.product)
-    with running(engine.compiled if isinstance(engine, SaysCompiled) else None):
+    reader = Reader(counted.game, policy, ExactUnits(counted.game), rounded=not counted.exact, product=concept.product)
+    with running(engine.compiled if isinstance(engine, JudgesOnThreads) else None):
         evaluated = _judge(engine, reader, concept, progress)
-        walked = follow(counted, reader, units) if evaluated.worst is None or not counted.exact else None
-    if walked is None:
-        assert evaluated.worst is not None
-        walked = Walked(plain_row(units.amounts(evaluated.worst)), np.zeros(len(evaluated.worst)), None)
+        if evaluated.worst is None or not counted.exact:
+            walked = follow(counted, reader, reader.units)
+        else:
+            walked = Walked(plain_row(reader.units.amounts(evaluated.worst)), np.zeros(len(evaluated.worst)), None)
     if exact and evaluated.gains is not None:
         evaluated = _exactly(game, policy, concept, reader, evaluated, progress)
     exact = exact and evaluated.gains is not None
@@ -266,7 +262,7 @@ def _exactly(*judged: Any) -> Evaluated:
 def _judge(engine: Any, reader: Reader, concept: Concept, progress: OnProgress | None) -> Evaluated:
     """Judge where the engine says, in this process where that cannot be done there."""
     evaluated, card = None, engine.open_card() if isinstance(engine, JudgesOnCard) else None
-    with BlockThreads(engine.threads if isinstance(engine, JudgesOnThreads) else None) as threads:
+    with BlockThreads(engine.threads if isinstance(engine, JudgesOnThreads | JudgesOnCard) else None) as threads:
         subgames = Subgames.of(reader.game, reader.units, threads)
         judge = Judge(subgames.packed, reader, concept)
         if card is not None:
@@ -305,7 +301,7 @@ def _problems(
         problems.append(
             f"The policy was computed for another game (digest {str(digest)[:12]}, not {game.digest[:12]})."
         )
-    problems += [noted[1] for noted in (reader.disagreement, reader.correlation) if noted is not None]
+    problems += [reader.noted[what][1] for what in ("rows", "product") if what in reader.noted]
     if not evaluated.pairs:
         counting = ", with costs rounded as the policy rounds them" if reader.rounded else ""
         problems.append(f"No policy keeps every budget of this game with probability one{counting}.")
@@ -330,9 +326,7 @@ def _refused(largest: Gain, share: Gain, tol: float | None) -> Gain | None:
     """Return the gain that is too much, if any: the largest, or the largest share of a stake."""
     if tol is not None:
         return None if largest.gain <= tol else largest
-    if not largest.share <= VERIFY:
-        return largest
-    return None if share.share <= VERIFY else share
+    return next((gain for gain in (largest, share) if not gain.share <= VERIFY), None)
 
 
 def _gain_sentence(player: Any, gain: Gain, accepted: float, *, rounded: bool) -> str:

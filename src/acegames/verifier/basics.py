@@ -1,4 +1,4 @@
-"""Types of arrays, records, thresholds and threads, which all of the verifier uses."""
+"""Tools for lists end to end, records, thresholds and threads, which all of the verifier uses."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.concepts import Concept
+from acegames.model.arrays import Bytes, Floats, Ints
+from acegames.model.game import Layer, MarkovGame
 from acegames.system.machine import processors
 from acegames.system.tasks import Team
 
-Ints = NDArray[np.int64]
 Small = NDArray[np.int32]
-Bytes = NDArray[np.uint8]
-Floats = NDArray[np.float64]
 Int = int | np.int64
 T = TypeVar("T")
 
@@ -108,6 +108,29 @@ class Numbers(NamedTuple):
     offset: Ints  # (N+1,)
 
 
+def numbers_of(game: MarkovGame, layer: Layer, concept: Concept) -> Numbers:
+    """Return the numbers of a layer."""
+    total = np.add.reduceat(layer.prob, layer.out_ptr[:-1])
+    prob: Floats = layer.prob / np.repeat(total, np.diff(layer.out_ptr))  # sums to one in each row
+    deviates = concept.deviators(game.players)
+    move = np.column_stack([switches(game, layer, i, free) for i, free in enumerate(deviates)])
+    offset = np.cumsum([0, *map(len, game.actions)], dtype=np.int64)
+    return Numbers(prob, layer.reward.copy(), layer.action.copy(), move.astype(np.int32, order="C"), offset)
+
+
+def switches(game: MarkovGame, layer: Layer, player: int, free: bool) -> Ints:
+    """Return for each row and action b the row where a player plays b instead, (R, A_i).
+
+    -1 where that is not legal; for a player who may not deviate, everywhere but at its own action.
+    """
+    own, others = layer.action[:, player], np.delete(layer.action, player, axis=1).astype(np.int64)
+    group, first = number_pairs(owners(layer.row_ptr), others)  # rows of a state where the others play alike
+    table = np.full((len(first), len(game.actions[player])), -1, dtype=np.int64)
+    table[group, own] = np.arange(len(group))
+    move = table[group]
+    return move if free else np.where(own[:, None] == np.arange(move.shape[1]), move, -1)
+
+
 class PlayedRows(NamedTuple):
     """What the policy plays at P pairs; a pair without entries is a fault."""
 
@@ -126,6 +149,21 @@ class LayerValues(NamedTuple):
     # missing in each of the reservoirs once it was full
     max_future_cost: Annotated[Ints, "M+R P"]
     fault: Annotated[Bytes, "P"]  # 1: the policy runs into a fault from here
+
+
+class Judging(NamedTuple):
+    """Some pairs of one time that are to be judged (`judgement`)."""
+
+    keys: Ints  # (P,) in order
+    time: TimeRules
+    origin: int  # the key at the first position of the next time
+    numbers: Numbers
+    base: Floats  # (N,) taken out of rewards
+    played: PlayedRows
+    interim: bool  # a deviator hears its recommendation first
+    following: LayerValues  # of the next time, by position; nothing is read after the last
+    result: LayerValues
+    outside: Ints  # (P,) to be written: the last row played that is not in FA, or -1
 
 
 class WindowWorkspace(NamedTuple):
@@ -179,7 +217,7 @@ class Limits:
     long_line: int = 8  # keys of a line, and ...
     keys_per_pair: int = 8  # ... keys per pair at most ...
     few_keys: int = 2**15  # ... or in all, for windows of neighbours
-    kept_rows: int = 2**17  # rows of all times up to which the rules of each time are worked out once
+    kept_rows: int = 2**17  # rows of all times up to which the rules of each time are kept, else of one time
     walked: int = 2**16  # situations of the policy whose outcomes are held together
     merged: int = 2**10  # pairs of a time from which on those that are alike are judged as one
     # questions to the policy

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
+from decimal import ROUND_FLOOR
 from fractions import Fraction
 from typing import Any
 
@@ -13,10 +12,9 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 from acegames.model.arrays import seal
-from acegames.model.budgets import Reservoir
 from acegames.model.game import Label
-from acegames.model.numbers import Bound, exact, plain, text
-from acegames.model.words import named, number
+from acegames.model.numbers import exact, plain
+from acegames.model.words import in_nine_digits, named
 from acegames.system.display import Shown
 from acegames.verifier.walk import Witness
 
@@ -85,9 +83,9 @@ class Certificate(Shown):
     excess: NDArray[Any]
     """(M,) the most by which each budget is exceeded with the true costs; 0 where it never is, NaN
     if unknown."""
-    capacities: tuple[int | float | Fraction | None, ...] = ()
-    """M capacities of reservoirs, None for plain budgets; empty if there is no reservoir."""
-    exact: bool = False
+    capacities: tuple[int | float | Fraction | None, ...]
+    """M capacities of reservoirs, None for plain budgets."""
+    exact: bool
     """Whether gains and values were found in exact arithmetic. Then `rounding` is what the last
     digits of rewards can explain of a gain, which the verdict allows for unless a `tol` was given.
     """
@@ -139,16 +137,14 @@ class Certificate(Shown):
         """Return the largest cumulative costs and the lowest levels of reservoirs, one phrase for
         each.
         """
-        capacities = self.capacities or (None,) * len(self.constraints)
         largest, lowest = [], []
-        for label, amount, limit, capacity in zip(
-            self.constraints, self.max_spent, self.limits, capacities, strict=True
-        ):
+        each = zip(self.constraints, self.max_spent, self.limits, self.capacities, strict=True)
+        for label, amount, limit, capacity in each:
             name = named("constraint", label)
             if capacity is None:
-                largest.append(f"{name} {_exactly(amount)}{limit}")
+                largest.append(f"{name} {in_nine_digits(amount)}{limit}")
             else:
-                lowest.append(f"{name} {_exactly(plain(exact(capacity) - exact(amount)), ROUND_FLOOR)}{limit}")
+                lowest.append(f"{name} {in_nine_digits(plain(exact(capacity) - exact(amount)), ROUND_FLOOR)}{limit}")
         true = "" if self._counts_exactly() else "true "
         said = [f"largest {true}cumulative cost: {', '.join(largest)}"] if largest else []
         return [*said, f"lowest {true}level: {', '.join(lowest)}"] if lowest else said
@@ -161,7 +157,7 @@ class Certificate(Shown):
         if not any(over > 0 for over in self.excess):
             return ""
         each = [
-            f"{_exactly(over)} (the rounding allows {_exactly(allowed)})"
+            f"{in_nine_digits(over)} (the rounding allows {in_nine_digits(allowed)})"
             for over, allowed in zip(self.excess, self.allowance, strict=True)
         ]
         if len(each) > 1:
@@ -206,36 +202,3 @@ class Certificate(Shown):
         return (
             f"As a share of what is at stake for the player there, a gain is at most {self.share[i]:.2g}{limit}{where}."
         )
-
-
-LONGEST = 12
-"""Characters of a fraction that is shown as it is."""
-
-
-def _exactly(amount: Any, rounding: str = ROUND_CEILING) -> str:
-    """Return a number to read: exact where whole or short, else nine digits, rounded."""
-    if isinstance(amount, float) and amount.is_integer():
-        amount = int(amount)
-    exactly = str(amount)
-    if isinstance(amount, int) or len(exactly) <= LONGEST:
-        return exactly
-    with localcontext(prec=9, rounding=rounding):
-        up, down = Fraction(amount).as_integer_ratio()
-        return f"{Decimal(up) / Decimal(down):f}"
-
-
-def limit_phrase(schedule: tuple[Bound, ...], stored: Reservoir | None) -> str:
-    """Return a constraint's budget as said after an amount: ` of 2`, ` (no limit)`, ...
-
-    After the level of a reservoir comes its capacity, with the reserve that must be left.
-    """
-    if stored is not None:
-        reserve = [plain(stored.capacity - b) for b in schedule]
-        constant = len(set(reserve)) == 1
-        said = str(reserve[0]) if constant else f"over time {number(reserve)}"
-        return f" of {plain(stored.capacity)}" + (f" (reserve {said})" if any(reserve) else "")
-    if all(b == schedule[0] for b in schedule):
-        return " (no limit)" if schedule[0] == math.inf else f" of {plain(schedule[0])}"
-    if all(b == math.inf for b in schedule[:-1]):
-        return f" (the budget of {plain(schedule[-1])} holds at the end only)"
-    return f" (budgets over time: {', '.join(text(b) for b in schedule)})"

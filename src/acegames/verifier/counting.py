@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
+from acegames.model.arrays import Floats, Ints
 from acegames.model.cost_cells import probabilities
 from acegames.model.distributions import evaluate
 from acegames.model.game import Label, Layer, MarkovGame, exact_costs
@@ -27,7 +28,7 @@ from acegames.model.layers import with_fields
 from acegames.model.numbers import TINIEST, largest_float, plain
 from acegames.model.random_costs import RandomCost
 from acegames.numerics import PROBABILITY_SUM
-from acegames.verifier.basics import LIMITS, Floats, Ints, Small, begins, offsets, owners, spans
+from acegames.verifier.basics import LIMITS, Small, begins, offsets, owners, spans
 
 Cost = Fraction | RandomCost
 

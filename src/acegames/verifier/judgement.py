@@ -34,28 +34,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from acegames.concepts import Concept
-from acegames.model.game import Layer, MarkovGame
+from acegames.model.arrays import Floats, Ints
 from acegames.system.axes import allocate
 from acegames.system.progress import OnProgress, ProgressReporter
-from acegames.verifier.basics import (
-    ALONE,
-    LANES,
-    LIMITS,
-    BlockThreads,
-    Floats,
-    Ints,
-    LayerValues,
-    Numbers,
-    PlayedRows,
-    number_pairs,
-    offsets,
-    owners,
-    spans,
-)
+from acegames.verifier.basics import LIMITS, BlockThreads, Judging, LayerValues, PlayedRows, numbers_of, offsets, spans
 from acegames.verifier.pair_keys import Ceilings, ExactUnits, PairKeys, Spent
 from acegames.verifier.policy_reader import PolicyAnswers, Reader, joined_answers
 from acegames.verifier.subgames import Positions, Subgames
-from acegames.verifier.tolerance import Extremes, Gains, common_part, normalised
+from acegames.verifier.tolerance import Extremes, Gains, common_part
 
 FAULTS_SHOWN = 5
 """Sentences made at most; there can be millions of faults."""
@@ -137,7 +123,7 @@ class Judge:
     def prepared(self, keys: Sequence[Ints], floors: Ints | None, threads: BlockThreads) -> dict[int, Prepared]:
         """Return answers and classes of the last time; of several where each may have a thread."""
 
-        def work(t: int, threads: BlockThreads = ALONE) -> Prepared:
+        def work(t: int, threads: BlockThreads) -> Prepared:
             answers = self.answers(t, keys[t], 0, len(keys[t]), threads)
             return answers, None if floors is None else self.classes(t, keys[t], floors[t], answers)
 
@@ -145,7 +131,7 @@ class Judge:
         times = [t for t in range(last, max(last - threads.threads, -1), -1) if len(keys[t]) <= LIMITS.task_pairs]
         worthwhile = sum(len(keys[t]) for t in times) >= LIMITS.least_block * threads.threads
         if len(times) > 1 and times[0] == last and worthwhile and self.reader.alone is None:
-            return dict(zip(times, threads.each(work, times), strict=True))
+            return dict(zip(times, threads.each(lambda t: work(t, BlockThreads(1)), times), strict=True))
         return {last: work(last, threads)}
 
     def answers(self, t: int, keys: Ints, begin: int, pairs: int, threads: BlockThreads) -> PolicyAnswers:
@@ -156,7 +142,7 @@ class Judge:
             mine = compared[(block.start <= compared) & (compared < block.stop)] - block.start
             return self.reader.read(t, *self.packed.unpack(t, keys[block]), mine)
 
-        answers = joined_answers((threads if self.reader.alone is None else ALONE).over(len(keys), work))
+        answers = joined_answers((threads if self.reader.alone is None else BlockThreads(1)).over(len(keys), work))
         shift = self.packed.shift(t, keys)
         return answers if shift is None else replace(answers, row=answers.row + np.repeat(shift, np.diff(answers.ptr)))
 
@@ -168,7 +154,7 @@ class Judge:
         from acegames.verifier.pair_kernels import clip, merge
 
         packed, clipped = self.packed, np.empty(len(keys), dtype=np.int64)
-        clip(keys, packed.states, packed.time(t), floor, clipped)
+        clip(keys, packed.time(t), floor, clipped)
         low, high = int(keys[0]), int(clipped.max())
         if packed.windows(len(keys), high - low):
             clipped, count = clipped - low, high - low + 1
@@ -191,12 +177,10 @@ class Judge:
 
         after = Positions.of(self.packed, t, keys, following)
         assert after is not None
-        result = self._buffer("next", after.count + LANES)
+        result = self._buffer("next", after.length)
         if known is not None:
-            inside = after.inside(following)
-            following, owner = following[inside], owner[inside]
-            positions, which = self.packed.with_overfull(after.at(following), after)
-            own = owner if len(which) == len(following) else owner[which]
+            positions, which = after.places(following)
+            own = owner[which]
             threads.each(lambda part: spread(positions[part], own[part], known, result), threads.shares(len(positions)))
         return after, result
 
@@ -233,16 +217,16 @@ class Judge:
             entry = spans(ptr[first], ptr[first + 1])
             judged, ptr, row, prob = keys[first], offsets(np.diff(ptr)[first]), row[entry], prob[entry]
         time, numbers = packed.time(t), self.numbers[packed.game.layer_at[t]]
-        result, outside = self._buffer("odd" if t % 2 else "even", len(judged)), np.empty(len(judged), dtype=np.int64)
+        result, outside = self._buffer("own", len(judged)), np.empty(len(judged), dtype=np.int64)
         sound = not known.fault.any()
 
         def work(block: slice) -> Extremes:
             played = PlayedRows(ptr[block.start : block.stop + 1], row, prob)
-            pair_kernels.judge(
-                judged[block], time, after.index, after.first, numbers, base, played, self.interim, known, sound, result,
-                block.start, outside[block], packed.workspace(after.lanes),
-            )  # fmt: skip
-            return Extremes.of(packed, judged, result.values, block, start=t == 0)
+            task = Judging(
+                judged[block], time, after.first, numbers, base, played, self.interim, known, result, outside[block]
+            )
+            pair_kernels.judge(task, after.index, sound, block.start, packed.workspace(after.lanes))
+            return Extremes.of(packed, judged, result.values, block)
 
         extremes = threads.over(len(judged), work)
         return Judgement(result, owner, extremes, self._faults(t, keys, answers, outside[owner]))
@@ -290,6 +274,7 @@ class Verdict:
         with np.errstate(over="ignore", invalid="ignore"):
             own = known.values[: len(packed.game.players), start].T
             values: Floats = (chance[:, None] * own).sum(axis=0) / chance.sum() + self.base.sum(axis=0)
+        self._gains.at_start(known.values[:, owner])
         sound = packed.unrolled is None and not known.fault[start].any()
         return Evaluated(
             pairs=sum(map(len, keys)),
@@ -307,29 +292,3 @@ def _most_spent(units: ExactUnits, ahead: Ints) -> Spent:
     total = most[: len(units.start)] + units.start
     total[units.stored] = np.maximum(total[units.stored], most[len(units.start) :])
     return tuple(total.tolist())
-
-
-# -- what kernels are given -----------------------------------------------------------------------
-
-
-def numbers_of(game: MarkovGame, layer: Layer, concept: Concept) -> Numbers:
-    """Return the numbers of a layer."""
-    deviates = concept.deviators(game.players)
-    move = np.column_stack([switches(game, layer, i, free) for i, free in enumerate(deviates)])
-    offset = np.cumsum([0, *map(len, game.actions)], dtype=np.int64)
-    return Numbers(
-        normalised(layer), layer.reward.copy(), layer.action.copy(), move.astype(np.int32, order="C"), offset
-    )
-
-
-def switches(game: MarkovGame, layer: Layer, player: int, free: bool) -> Ints:
-    """Return for each row and action b the row where a player plays b instead, (R, A_i).
-
-    -1 where that is not legal; for a player who may not deviate, everywhere but at its own action.
-    """
-    own, others = layer.action[:, player], np.delete(layer.action, player, axis=1).astype(np.int64)
-    group, first = number_pairs(owners(layer.row_ptr), others)  # rows of a state where the others play alike
-    table = np.full((len(first), len(game.actions[player])), -1, dtype=np.int64)
-    table[group, own] = np.arange(len(group))
-    move = table[group]
-    return move if free else np.where(own[:, None] == np.arange(move.shape[1]), move, -1)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple
@@ -23,10 +23,11 @@ import numpy as np
 
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption
+from acegames.model.arrays import Floats, Ints
 from acegames.model.game import MarkovGame
 from acegames.system.progress import OnProgress
 from acegames.system.tasks import Block, OnDone, Tasks
-from acegames.verifier.basics import ALONE, LIMITS, Floats, Ints, LayerValues
+from acegames.verifier.basics import ALONE, LIMITS, LayerValues
 from acegames.verifier.judgement import Evaluated, Faults, Judge, Verdict
 from acegames.verifier.pair_keys import ExactUnits, PairKeys
 from acegames.verifier.policy_reader import Reader
@@ -88,8 +89,7 @@ class JudgeResult(NamedTuple):
     unseen: bool = False  # the policy's file is not seen here; nothing else is known
     extremes: tuple[Extremes, ...] = ()
     faults: Faults = Faults(0, [])
-    correlation: Any = None  # as in `Reader`
-    disagreement: Any = None
+    noted: Mapping[str, Any] = {}  # as in `Reader`
 
 
 def judge_block(
@@ -100,12 +100,12 @@ def judge_block(
         return None, JudgeResult(what.t, what.number, unseen=True)
     judge, keys = context.judge, np.array(keys)
     reader = judge.reader
-    reader.correlation = reader.disagreement = None
+    reader.noted = {}
     ahead, known = np.concatenate([keys[:0], *following[::2]]), _joined(following[1::2]) if following else None
     answers = judge.answers(what.t, keys, what.begin, what.pairs, ALONE)
     after = judge.after(what.t, keys, ahead, known, np.arange(len(ahead)), ALONE)
     here = judge.judge(what.t, keys, answers, None, after, what.base, ALONE)
-    summary = tuple(here.extremes), here.faults, reader.correlation, reader.disagreement
+    summary = tuple(here.extremes), here.faults, reader.noted
     return LayerValues(*map(np.array, here.known)), JudgeResult(what.t, what.number, False, *summary)
 
 
@@ -126,22 +126,14 @@ class PairBlock(NamedTuple):
     known: Block
 
 
+@dataclass(frozen=True, eq=False)
 class ClusterVerifier:
     """Judges the subgames in blocks."""
 
-    def __init__(
-        self, context: VerifyContext, subgames: Subgames, reader: Reader, tasks: Tasks, pairs: int | None
-    ) -> None:
-        self._context, self._subgames, self._reader, self._tasks = context, subgames, reader, tasks
-        self._pairs = LIMITS.task_pairs if pairs is None else pairs
-
-    def evaluate(self, progress: OnProgress | None) -> Evaluated:
-        """Judge everything; of a policy with a file its name is sent, where others see it."""
-        evaluated = self._evaluate(self._context.with_names_of_files(), progress)
-        if evaluated is None:
-            evaluated = self._evaluate(self._context, progress)
-        assert evaluated is not None
-        return evaluated
+    _subgames: Subgames
+    _reader: Reader
+    _tasks: Tasks
+    _pairs: int  # of a block
 
     def _share(self, context: VerifyContext) -> Any:
         """Give out what tasks need."""
@@ -153,7 +145,7 @@ class ClusterVerifier:
                 "verify it in this process (engine=LocalEngine())"
             ) from None
 
-    def _evaluate(self, context: VerifyContext, progress: OnProgress | None) -> Evaluated | None:
+    def evaluate(self, context: VerifyContext, progress: OnProgress | None) -> Evaluated | None:
         """Judge everything; None where some process does not see the policy's file."""
         shared, keys = self._share(context), self._subgames.keys
         verdict = Verdict(self._subgames, self._reader, progress)
@@ -167,7 +159,7 @@ class ClusterVerifier:
                 t = left.pop()
                 several = sorted(results[t], key=lambda x: x.number)
                 for x in several:
-                    self._reader.take(x.correlation, x.disagreement)
+                    self._reader.take(x.noted)
                 verdict.note(t, [one for x in several for one in x.extremes], [x.faults for x in several])
 
         after: list[PairBlock] = []
@@ -229,7 +221,8 @@ def evaluate_on_cluster(
         return None
     context = VerifyContext(reader.game, reader.policy, concept, reader.rounded)
     with engine.tasks() as tasks:
-        evaluated = ClusterVerifier(context, subgames, reader, tasks, block).evaluate(progress)
+        verifier = ClusterVerifier(subgames, reader, tasks, LIMITS.task_pairs if block is None else block)
+        evaluated = verifier.evaluate(context.with_names_of_files(), progress) or verifier.evaluate(context, progress)
         log.info(f"acegames: verified on the cluster {tasks.account()}".rstrip())
         return evaluated
 

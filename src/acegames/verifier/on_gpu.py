@@ -16,24 +16,13 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from acegames.model.arrays import Floats, Ints
 from acegames.system.axes import allocate, allocated_bytes, example
 from acegames.system.compiled import inner
 from acegames.system.cuda_card import RESIDENT, DeviceBuffers, usable
 from acegames.system.cuda_code import KernelSpec, compile_together
 from acegames.system.progress import OnProgress
-from acegames.verifier.basics import (
-    LIMITS,
-    BlockThreads,
-    Floats,
-    Int,
-    Ints,
-    LayerValues,
-    Numbers,
-    PlayedRows,
-    Sizes,
-    TimeRules,
-    WindowWorkspace,
-)
+from acegames.verifier.basics import LIMITS, BlockThreads, Int, Judging, LayerValues, PlayedRows, Sizes, WindowWorkspace
 from acegames.verifier.judgement import Evaluated, Judge, Verdict
 from acegames.verifier.pair_kernels import extremes_of, judge_window
 from acegames.verifier.policy_reader import Reader
@@ -53,20 +42,11 @@ class FallBack(Exception):
 # -- what threads do -------------------------------------------------------------------------------
 
 
-class Judging(NamedTuple):
-    """Some pairs of one time."""
+class DeviceJudging(NamedTuple):
+    """Some pairs of one time, of which the next and this one lie by position."""
 
-    keys: Ints
-    time: TimeRules
-    origin: int  # the first key of what is known of the next time
-    numbers: Numbers
-    base: Floats  # (N,)
-    played: PlayedRows
-    interim: bool
-    following: LayerValues  # by position, as
-    result: LayerValues
+    pairs: Judging
     first: int  # the first key of the result
-    outside: Ints  # (P,)
     wrong: Ints  # (1,) 1: a pair is at fault, or has a number that is not finite
 
 
@@ -85,24 +65,20 @@ class Gaining(NamedTuple):
 
 @inner
 def judge_thread(
-    thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: WindowWorkspace, task: Judging
+    thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: WindowWorkspace, task: DeviceJudging
 ) -> None:
     """Judge a pair."""
-    p = block * threads + thread
-    if p >= len(task.keys):
+    p, (keys, result) = block * threads + thread, (task.pairs.keys, task.pairs.result)
+    if p >= len(keys):
         return
     for action in range(len(own.asked)):
         own.asked[action] = 0
     own.lane[0] = 0
-    place = task.keys[p] - task.first
-    judge_window(
-        p, np.int64(1), np.int64(1), task.keys[p], task.time, None, task.origin, task.numbers, task.base, task.played,
-        task.interim, task.following, True, task.result, place - p, task.outside, own,
-        np.int64(1),
-    )  # fmt: skip
-    fine = task.result.fault[place] == 0
-    for k in range(task.result.values.shape[0]):
-        fine &= abs(task.result.values[k, place]) < np.inf
+    place = keys[p] - task.first
+    judge_window(p, np.int64(1), np.int64(1), task.pairs, None, True, place - p, own, np.int64(1))
+    fine = result.fault[place] == 0
+    for k in range(result.values.shape[0]):
+        fine &= abs(result.values[k, place]) < np.inf
     if not fine:
         task.wrong[0] = 1
 
@@ -124,7 +100,7 @@ def gain_thread(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any,
             task.picked[k, at, n + i] = task.values[k, task.keys[max(share, np.int64(0))] - task.first]
 
 
-KERNELS = {"judge": (judge_thread, Judging), "gain": (gain_thread, Gaining)}  # and what they are given
+KERNELS = {"judge": (judge_thread, DeviceJudging), "gain": (gain_thread, Gaining)}  # and what they are given
 
 
 @cache
@@ -236,7 +212,7 @@ class DeviceVerifier:
             time._replace(**rules[packed.game.layer_at[t]], ceiling=upload(time.ceiling))
             for t, time in enumerate(map(packed.time, times))
         ]
-        self._numbers = [Numbers(*map(upload, own)) for own in self.judge.numbers]
+        self._numbers = [type(numbers)(*map(upload, numbers)) for numbers in self.judge.numbers]
         self._base, self._wrong = upload(base), upload(np.zeros(1, dtype=np.int64))
 
     def _known(self, use: str, count: int) -> LayerValues:
@@ -264,26 +240,23 @@ class DeviceVerifier:
             keys = self._laid("keys", own)
             played = PlayedRows(*(self._laid(name, getattr(answers, name)) for name in PlayedRows._fields))
             outside = self.rooms.take("outside", len(own), np.int64)
-            task = Judging(
-                keys, self._times[t], origin, self._numbers[at], self._base[t], played, bool(self.judge.interim), following, result,
-                first, outside, self._wrong,
+            pairs = Judging(
+                keys, self._times[t], origin, self._numbers[at], self._base[t], played, bool(self.judge.interim), following,
+                result, outside,
             )  # fmt: skip
-            self._launch("judge", len(own), task)
-            extremes.append(self._extremes(t, own, keys, result, first))
+            self._launch("judge", len(own), DeviceJudging(pairs, first, self._wrong))
+            extremes.append(self._extremes(own, keys, result, first))
         if card.fetch(self._wrong)[0]:
             raise FallBack("the policy is at fault, or its values overflow")
         return result, extremes
 
-    def _extremes(self, t: int, own: Ints, keys: Any, result: LayerValues, first: int) -> Extremes:
+    def _extremes(self, own: Ints, keys: Any, result: LayerValues, first: int) -> Extremes:
         """Return the pairs with the largest gains."""
         strips, n, card = -(-len(own) // STRIP), self.n, self.card
-        if t == 0:  # of which all count
-            values = card.fetch(result.values)[:, own - first]
-            return Extremes.of(self.packed, own, np.ascontiguousarray(values), slice(0, len(own)), start=True)
         numbers = self.rooms.take("numbers", (strips, 2 * n), np.int64)
         off = self.rooms.take("off", (strips, n), np.float64)
         picked = self.rooms.take("gains", (6 * n, strips, 2 * n), np.float64)
-        layout = first, self.packed.states, self.packed.line
+        layout = first, len(self.packed.game.states), self.packed.line
         self._launch("gain", strips, Gaining(keys, result.values, *layout, numbers, off, picked))
         pairs, at = np.unique(card.fetch(numbers).reshape(-1), return_index=True)
         at, pairs = at[pairs >= 0], pairs[pairs >= 0]

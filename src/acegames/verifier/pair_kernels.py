@@ -24,21 +24,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from acegames.model.arrays import Bytes, Floats, Ints
 from acegames.numerics import PROBABILITY_SUM, UNIT_ROUNDOFF, VERIFY
 from acegames.system.compiled import inlined, kernel
-from acegames.verifier.basics import (
-    LANES,
-    Bytes,
-    Floats,
-    Int,
-    Ints,
-    LayerValues,
-    Numbers,
-    PlayedRows,
-    Small,
-    TimeRules,
-    WindowWorkspace,
-)
+from acegames.verifier.basics import LANES, Int, Judging, LayerValues, PlayedRows, Small, TimeRules, WindowWorkspace
 
 _WHOLE = 32
 """Lanes are worked out in multiples of this, which vector instructions share without a rest."""
@@ -238,9 +227,9 @@ def list_successors(keys: Ints, time: TimeRules, spent: Ints, own: Bytes, used: 
 
 
 @kernel
-def unpack(keys: Ints, states: Int, time: TimeRules, state: Ints, spent: Ints) -> None:
+def unpack(keys: Ints, time: TimeRules, state: Ints, spent: Ints) -> None:
     """Write the state (P,) and what was spent (P, M) of each key."""
-    final, ending = spent.shape[1] - 1, np.int64(-1)
+    final, states, ending = spent.shape[1] - 1, len(time.row_ptr) - 1, np.int64(-1)
     for p in range(len(keys)):
         if p > 0 and keys[p - 1] <= keys[p] < ending:  # in the same line
             state[p] = state[p - 1]
@@ -305,10 +294,10 @@ def check_answers(state: Ints, row_ptr: Ints, ptr: Ints, row: Ints, prob: Floats
 
 
 @kernel
-def clip(keys: Ints, states: Int, time: TimeRules, floor: Ints, clipped: Ints) -> None:
+def clip(keys: Ints, time: TimeRules, floor: Ints, clipped: Ints) -> None:
     """Write keys (P,), in order, with what was spent raised to the floor of the state, (S, M)."""
     stride, size, line = time.stride, time.size, time.line
-    final, ending = len(stride) - 1, np.int64(-1)
+    final, states, ending = len(stride) - 1, len(time.row_ptr) - 1, np.int64(-1)
     begin = base = least = np.int64(0)
     for p in range(len(keys)):
         key = keys[p]
@@ -480,15 +469,15 @@ def _deviation(
 
 @inlined
 def judge_window(
-    p: Int, many: Int, lanes: Int, key: Int, time: TimeRules, index: Ints | None, origin: Int, numbers: Numbers,
-    base: Floats, played: PlayedRows, interim: bool, following: LayerValues, sound: bool, result: LayerValues,
-    place: Int, outside: Ints, workspace: WindowWorkspace, gap: Int,
+    p: Int, many: Int, lanes: Int, task: Judging, index: Ints | None, sound: bool, place: Int,
+    workspace: WindowWorkspace, gap: Int,
 ) -> None:  # fmt: skip
     """Evaluate the policy and the best deviations at the pairs p .. p+many-1, as `judge` does.
 
     The three parts of `workspace.sums` are `gap` apart, which is a constant: so the compiler knows
     them apart.
     """
+    keys, time, origin, numbers, base, played, interim, following, result, outside = task
     row_ptr, out_ptr, last = time.row_ptr, time.out_ptr, time.last
     prob, reward, action, move, offset = numbers
     ptr, support, chance = played
@@ -496,7 +485,7 @@ def judge_window(
     present, values, ahead, fault = result
     lane, wanted, safe, targets, q = workspace.lane, workspace.wanted, workspace.safe, workspace.targets, workspace.q
     best, sums, part, asked, most = workspace.best, workspace.sums, workspace.part, workspace.asked, workspace.most
-    n = reward.shape[1]
+    n, key = reward.shape[1], keys[p]
     state = open_key(key, len(row_ptr) - 1, time, workspace.spent)
     first = row_ptr[state]
     rows = row_ptr[state + 1] - first
@@ -586,46 +575,23 @@ def judge_window(
 
 
 @kernel
-def judge(
-    keys: Ints,
-    time: TimeRules,
-    index: Ints | None,
-    origin: Int,
-    numbers: Numbers,
-    base: Floats,
-    played: PlayedRows,
-    interim: bool,
-    following: LayerValues,
-    sound: bool,
-    result: LayerValues,
-    place: Int,
-    outside: Ints,
-    workspace: WindowWorkspace,
-) -> None:
+def judge(task: Judging, index: Ints | None, sound: bool, place: int, workspace: WindowWorkspace) -> None:
     """Evaluate the policy and the best deviations from it at pairs of one time (`judgement`).
 
     Args:
-        keys: (P,) the pairs, in order.
-        time, index, origin: what can happen, and where the next time lies.
-        numbers, base: those of this time, and what is taken out of rewards, (N,).
-        played: what the policy plays at the pairs.
-        interim: a deviator hears its recommendation first.
-        following: what is known of the next time, by position; nothing is read after the last.
+        task: the pairs, and where the numbers of each are written.
+        index: with the origin in `task`, where the next time lies.
         sound: there is no fault at the next time.
-        result, place: the same of this time, to be written from this place on.
-        outside: (P,) is set to the last row played that is not in FA, or -1.
+        place: of the first pair in the result; the others follow.
         workspace: room for one window.
     """
     p = np.int64(0)
     workspace.lane[0] = 0
-    while p < len(keys):
+    while p < len(task.keys):
         many = lanes = np.int64(1)
         if index is None:
-            many, lanes = _neighbours(keys, p, time.line, workspace.lane)
-        judge_window(
-            p, many, lanes, keys[p], time, index, origin, numbers, base, played, interim, following, sound, result,
-            place, outside, workspace, np.int64(LANES),
-        )  # fmt: skip
+            many, lanes = _neighbours(task.keys, p, task.time.line, workspace.lane)
+        judge_window(p, many, lanes, task, index, sound, place, workspace, np.int64(LANES))
         p += many
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from acegames.model.arrays import Ints
 from acegames.model.game import Layer, MarkovGame, exact_costs
 from acegames.model.layers import with_fields
 from acegames.model.numbers import Bound, common_denominator, plain
@@ -26,8 +27,6 @@ from acegames.verifier.basics import (
     BELOW,
     LANES,
     LIMITS,
-    Bytes,
-    Ints,
     Sizes,
     Small,
     TimeRules,
@@ -182,22 +181,17 @@ class PairKeys:
         return int(self.size[-1]) if len(self.size) else 1
 
     @cached_property
-    def states(self) -> int:
-        """Number of states."""
-        return len(self.game.states)
-
-    @cached_property
     def stride(self) -> Ints:
         """How far a unit of each constraint moves a key, (M,)."""
         sizes, stride = self.size.tolist(), [1] * len(self.size)
         for m in reversed(range(len(sizes) - 1)):
-            stride[m] = self.states * self.line if m == len(sizes) - 2 else stride[m + 1] * sizes[m + 1]
+            stride[m] = len(self.game.states) * self.line if m == len(sizes) - 2 else stride[m + 1] * sizes[m + 1]
         return np.array(stride, dtype=np.int64)
 
     @cached_property
     def keys(self) -> int:
         """Number of keys."""
-        return self.states * int(math.prod(self.size.tolist()))
+        return len(self.game.states) * int(math.prod(self.size.tolist()))
 
     @cached_property
     def start(self) -> Ints:
@@ -208,51 +202,29 @@ class PairKeys:
 
     @cached_property
     def beyond_full(self) -> int:
-        """How many keys at the beginning of a line stand for the next, that of a full reservoir."""
+        """How many keys at the beginning of a line stand for the next, that of a full reservoir.
+
+        Windows lead there where an outcome fills the last reservoir beyond full (`subgames`); of
+        other reservoirs they do not (`pair_kernels`).
+        """
         stored = len(self.low) > 0 and len(self.low) - 1 in self.units.stored
         return max(-int(self.low[-1].item()), 0) if stored else 0
-
-    def fold(self, marks: Bytes, after: Any) -> None:
-        """Mark, in place of keys that stand for full reservoirs, those that are full.
-
-        `marks` are by position (`subgames.Positions`). Windows lead to such keys where an outcome
-        fills the last reservoir beyond full; of other reservoirs they do not (`pair_kernels`).
-        """
-        if self.beyond_full and after.index is None:
-            lines = marks[: after.count].reshape(-1, self.line)
-            lines[:, self.beyond_full] |= lines[:, : self.beyond_full].any(axis=1)
-            lines[:, : self.beyond_full] = 0
-
-    def with_overfull(self, positions: Ints, after: Any) -> tuple[Ints, Ints]:
-        """Return positions with those that stand for one of them, and the number of that one."""
-        number = np.arange(len(positions))
-        if self.beyond_full and after.index is None:
-            full = np.flatnonzero(positions % self.line == self.beyond_full)
-            more = positions[full, None] - np.arange(1, self.beyond_full + 1)
-            positions = np.concatenate([positions, more.reshape(-1)])
-            number = np.concatenate([number, np.repeat(full, self.beyond_full)])
-        return positions, number
 
     def unpack(self, t: int, keys: Ints) -> tuple[Ints, Ints]:
         """Return states (P,) and what was spent (P, M), of the game as it was given."""
         from acegames.verifier.pair_kernels import unpack
 
         state, spent = np.empty(len(keys), dtype=np.int64), np.empty((len(keys), len(self.low)), dtype=np.int64)
-        unpack(keys, self.states, self.time(t), state, spent)
+        unpack(keys, self.time(t), state, spent)
         if self.unrolled is None:
             return state, spent
         return self.unrolled.state[t][state], self.unrolled.spent[t][state]
-
-    def pair(self, t: int, key: int) -> tuple[int, Spent]:
-        """Return the pair of one key."""
-        state, spent = self.unpack(t, np.array([key]))
-        return int(state[0]), tuple(spent[0].tolist())
 
     def shift(self, t: int, keys: Ints) -> Ints | None:
         """Return how far the rows of each pair are from those of the game as it was given, (P,)."""
         if self.unrolled is None:
             return None
-        first = self.game.layer(t).row_ptr[keys // self.line % self.states]
+        first = self.game.layer(t).row_ptr[keys // self.line % len(self.game.states)]
         return first - self.unrolled.row[t][first]
 
     def time(self, t: int) -> TimeRules:
@@ -263,8 +235,9 @@ class PairKeys:
             row_ptr, out_ptr, _ = self.units.steps[at]
             layout = self.units.stored, self.stride, self.size, self.low, np.int64(self.line), last
             rules = TimeRules(row_ptr, out_ptr, self._jumps[at], self.costs[at], self.ceilings.rows(t), *layout)
-            if len(rules.ceiling) * self.game.horizon <= LIMITS.kept_rows:
-                self._times[t] = rules
+            if len(rules.ceiling) * self.game.horizon > LIMITS.kept_rows:
+                self._times.clear()
+            self._times[t] = rules
         return rules
 
     @cached_property

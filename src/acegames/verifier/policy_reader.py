@@ -29,9 +29,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.model.arrays import Floats, Ints
 from acegames.model.game import JointAction, MarkovGame
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM, PRODUCT
-from acegames.verifier.basics import BELOW, LIMITS, Floats, Ints, offsets, owners
+from acegames.verifier.basics import BELOW, LIMITS, offsets, owners
 from acegames.verifier.pair_keys import ExactUnits, Number, Spent
 
 
@@ -70,10 +71,9 @@ class Reader:
         product: bool = False,
     ) -> None:
         self.game, self.policy, self.units, self.rounded, self.product = game, policy, units, rounded, product
-        # the first pair and a sentence where players who must draw independently do not
-        self.correlation: tuple[Any, str] | None = None
-        # of the last time the first pair, and a sentence, where `rows` contradicts `distribution`
-        self.disagreement: tuple[Any, str] | None = None
+        # the first pair, and a sentence, where players who must be independent are not ("product"),
+        # and, of the last time, where `rows` contradicts `distribution` ("rows")
+        self.noted: dict[str, tuple[Any, str]] = {}
         self._lock = threading.Lock()
         self._answers: dict[tuple[int, int, Spent], PairAnswer] = {}
         self._rows: dict[tuple[int, int], dict[JointAction, int]] = {}
@@ -134,8 +134,7 @@ class Reader:
                 f"At {self.place(t, *pair)}: the players do not draw independently: {self.game.joint_action(action)!r} is "
                 f"played with probability {prob:.6g}, and would be with {apart:.6g} if they did."
             )
-            with self._lock:
-                self.correlation = min(self.correlation or ((t, *pair), sentence), ((t, *pair), sentence))
+            self.take({"product": ((t, *pair), sentence)})
         return answers
 
     def _read(self, t: int, state: Ints, spent: Ints) -> tuple[PolicyAnswers, bool]:
@@ -212,14 +211,14 @@ class Reader:
 
     def _note(self, t: int, state: int, spent: Spent, nearby: str = "") -> None:
         where = self.place(t, state, spent) + nearby
-        noted = (-t, state, spent), f"At {where}: the policy's `rows` does not say what its `distribution` says."
-        with self._lock:
-            self.disagreement = min(self.disagreement or noted, noted)
+        sentence = f"At {where}: the policy's `rows` does not say what its `distribution` says."
+        self.take({"rows": ((-t, state, spent), sentence)})
 
-    def take(self, correlation: Any, disagreement: Any) -> None:
-        """Take in what another reader has found."""
-        self.correlation = min((x for x in (self.correlation, correlation) if x), default=None)
-        self.disagreement = min((x for x in (self.disagreement, disagreement) if x), default=None)
+    def take(self, noted: Mapping[str, tuple[Any, str]]) -> None:
+        """Take in what this reader, or another one, has found."""
+        with self._lock:
+            for what, first in noted.items():
+                self.noted[what] = min(self.noted.get(what, first), first)
 
     def user(self, t: int, state: int, spent: Spent) -> tuple[int, Any, tuple[Number, ...]]:
         """Return a pair in the user's labels and units."""

@@ -21,9 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from acegames.model.arrays import Bytes, Ints
 from acegames.model.game import MarkovGame
 from acegames.system.compiled import expect
-from acegames.verifier.basics import ALONE, LANES, BlockThreads, Bytes, Ints, begins
+from acegames.verifier.basics import ALONE, LANES, BlockThreads, begins
 from acegames.verifier.pair_keys import ExactUnits, PairKeys
 
 _MARKED = 16
@@ -72,43 +73,56 @@ class Positions:
     index: Ints | None  # the keys, in order; None where a position is a key less `first`
     first: int  # the first key of a line
     count: int  # positions
+    line: int = 1  # positions of a line, the first of which ...
+    beyond_full: int = 0  # ... stand for the next one (`PairKeys.beyond_full`)
 
     @staticmethod
     def of(packed: PairKeys, t: int, keys: Ints, following: Ints | None) -> Positions | None:
         """Return where the next time lies for pairs of time t; None where only its keys would do.
 
-        Where positions are keys, they reach as far as rows that keep the budgets can lead.
+        After the last time nothing is looked up. Where positions are keys, they reach as far as
+        rows that keep the budgets can lead.
         """
         if t == packed.game.horizon - 1:
-            return Positions.nothing(packed)
+            return Positions(None if packed.windows(1, 0) else np.zeros(0, dtype=np.int64), 0, 0)
         (least, most), first, count = packed.reach[packed.game.layer_at[t]], 0, 0
         if len(keys):
             low, high = max(int(keys[0]) + least, 0), min(int(keys[-1]) + most, packed.keys - 1)
             first = low // packed.line * packed.line
             count = (high // packed.line + 1) * packed.line - first
         if packed.windows(len(keys), count):
-            return Positions(None, first, count)
+            return Positions(None, first, count, packed.line, packed.beyond_full)
         return None if following is None else Positions(following, 0, len(following))
 
-    @staticmethod
-    def nothing(packed: PairKeys) -> Positions:
-        """Return the positions where nothing is looked up."""
-        return Positions(None if packed.windows(1, 0) else np.zeros(0, dtype=np.int64), 0, 0)
+    def places(self, keys: Ints) -> tuple[Ints, slice | Ints]:
+        """Return the positions at which pairs of the next time are looked up, and which each is.
 
-    def inside(self, keys: Ints) -> slice:
-        """Return which of the keys of the next time, which are in order, have a position."""
+        Given all their keys, in order. A full reservoir has several.
+        """
         if self.index is not None:
-            return slice(0, len(keys))
-        return slice(*np.searchsorted(keys, [self.first, self.first + self.count]).tolist())
-
-    def at(self, keys: Ints) -> Ints:
-        """Return the positions of pairs, given all their keys."""
-        return np.arange(len(keys)) if self.index is not None else keys - self.first
+            return np.arange(len(keys)), slice(None)
+        begin, end = np.searchsorted(keys, [self.first, self.first + self.count]).tolist()
+        at = keys[begin:end] - self.first
+        if not self.beyond_full:
+            return at, slice(begin, end)
+        full = np.flatnonzero(at % self.line == self.beyond_full)
+        more = at[full, None] - np.arange(1, self.beyond_full + 1)
+        which = np.concatenate([np.arange(len(at)), np.repeat(full, self.beyond_full)]) + begin
+        return np.concatenate([at, more.reshape(-1)]), which
 
     def keys(self, marks: Bytes) -> Ints:
-        """Return the keys that are marked."""
+        """Return the keys that are marked, in place of those beyond full the full ones."""
+        if self.beyond_full:
+            lines = marks[: self.count].reshape(-1, self.line)
+            lines[:, self.beyond_full] |= lines[:, : self.beyond_full].any(axis=1)
+            lines[:, : self.beyond_full] = 0
         at = np.flatnonzero(marks.view(bool))
         return at + self.first if self.index is None else self.index[at]
+
+    @property
+    def length(self) -> int:
+        """Length of what is known by position: windows may reach beyond the last key."""
+        return self.count + LANES
 
     @property
     def lanes(self) -> int:
@@ -135,7 +149,7 @@ def _drop_dead(packed: PairKeys, layers: list[Ints], last: int, threads: BlockTh
     first, following = last, None  # None: all of the next time are alive
     for t in range(last, -1, -1):
         keys = layers[t]
-        after = Positions.nothing(packed) if following is None else Positions.of(packed, t, keys, following)
+        after = Positions.of(packed, packed.game.horizon - 1 if following is None else t, keys, following)
         assert after is not None
         alive, _, _ = _sweep(packed, t, keys, after, following, threads, forward=False)
         following = None
@@ -155,14 +169,13 @@ def _sweep(
     time, sure = packed.time(t), following is None
     if sure and not forward:  # it makes no difference where rows lead
         time = time._replace(last=True)
-    alive = np.zeros(0 if following is None else after.count + LANES, dtype=np.uint8)
+    alive = np.zeros(0 if following is None else after.length, dtype=np.uint8)
     if following is not None:
-        following = following[after.inside(following)]
-        alive[packed.with_overfull(after.at(following), after)[0]] = 1
+        alive[after.places(following)[0]] = 1
     own, used = np.zeros(len(keys), dtype=np.uint8), np.zeros(len(time.ceiling), dtype=np.uint8)
 
     def work(part: slice) -> Bytes:
-        led = np.zeros(after.count + LANES if forward else 0, dtype=np.uint8)
+        led = np.zeros(after.length if forward else 0, dtype=np.uint8)
         sweep(
             keys[part], time, after.index, after.first, alive, sure, forward, packed.workspace(after.lanes), own[part], used,
             led,
@@ -170,7 +183,6 @@ def _sweep(
         return led
 
     led = _any_marked(threads.each(work, threads.shares(len(keys))), threads)
-    packed.fold(led, after)
     return own, np.flatnonzero(used), after.keys(led)
 
 
@@ -180,7 +192,7 @@ def _list(packed: PairKeys, t: int, keys: Ints, threads: BlockThreads) -> tuple[
 
     time = packed.time(t)
     own, used = np.zeros(len(keys), dtype=np.uint8), np.zeros(len(time.ceiling), dtype=np.uint8)
-    outcomes = np.diff(time.out_ptr[time.row_ptr])[keys // packed.line % packed.states]
+    outcomes = np.diff(time.out_ptr[time.row_ptr])[keys // packed.line % len(packed.game.states)]
     size = max(_LISTED // max(int(outcomes.max(initial=1)), 1), 1)
     parts = [slice(begin, begin + size) for begin in range(0, len(keys), size)]
 

@@ -22,9 +22,10 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from acegames.model.game import Layer, MarkovGame
+from acegames.model.arrays import Floats, Ints
+from acegames.model.game import MarkovGame
 from acegames.numerics import COMMON, VERIFY
-from acegames.verifier.basics import Floats, Ints, begins, owners
+from acegames.verifier.basics import begins, owners
 from acegames.verifier.pair_keys import PairKeys
 from acegames.verifier.policy_reader import Reader
 
@@ -62,13 +63,10 @@ class Extremes(NamedTuple):
     off: Floats  # (N,) the most that rounding can have changed a gain by, at any of the pairs
 
     @staticmethod
-    def of(packed: PairKeys, keys: Ints, values: Floats, part: slice, *, start: bool) -> Extremes:
-        """Find them among a part of some pairs; at the start also where least is accepted."""
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            largest, share, off = _extremes(packed, keys, values, part)
-            n = len(off) if start else 0
-            least = [part.start + _least_accepted(values[i::n, part]) for i in range(n)]
-        some = np.unique([*largest, *share[share >= 0], *least])
+    def of(packed: PairKeys, keys: Ints, values: Floats, part: slice) -> Extremes:
+        """Find them among a part of some pairs."""
+        largest, share, off = _extremes(packed, keys, values, part)
+        some = np.unique([*largest, *share[share >= 0]])
         return Extremes(keys[some], values.take(some, axis=1), off)
 
 
@@ -96,7 +94,8 @@ class Gains:
 
         def gain_at(i: int, p: int) -> Gain:
             v, w, v_off, w_off, high, low = (float(x) for x in values[i::n, p])
-            place = self.reader.user(t, *packed.pair(t, int(keys[p])))
+            state, spent = packed.unpack(t, keys[p : p + 1])
+            place = self.reader.user(t, int(state[0]), tuple(spent[0].tolist()))
             return Gain(w - v, max(0.0, high - low), v_off + w_off, place)
 
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -110,14 +109,17 @@ class Gains:
                     its, mine = gain_at(i, int(share[i])), self.share[i]
                     if not (np.isnan(mine.share) or its.share < mine.share):
                         self.share[i] = its
-                if t == 0 and self.largest[i].place is None:
-                    self.largest[i] = gain_at(i, _least_accepted(values[i::n]))._replace(gain=0.0, place=None)
 
-
-def _least_accepted(values: Floats) -> int:
-    """Return the first pair at which least is accepted, by the numbers of one player, (6, P)."""
-    _, _, v_off, w_off, high, low = values
-    return int(np.argmin(VERIFY * (high - low) + (v_off + w_off)))
+    def at_start(self, values: Floats) -> None:
+        """Take in the pairs of the first time, (6N, P), where nothing is to be gained anywhere."""
+        n = len(self.largest)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for i in range(n):
+                _, _, v_off, w_off, high, low = values[i::n]
+                off, stake = v_off + w_off, high - low
+                p = np.argmin(VERIFY * stake + off)
+                if self.largest[i].place is None:
+                    self.largest[i] = Gain(0.0, max(0.0, float(stake[p])), float(off[p]), None)
 
 
 def _extremes(packed: PairKeys, keys: Ints, values: Floats, part: slice) -> tuple[Ints, Ints, Floats]:
@@ -126,7 +128,7 @@ def _extremes(packed: PairKeys, keys: Ints, values: Floats, part: slice) -> tupl
 
     n = len(values) // 6
     largest, share, off = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
-    extremes(values, keys, packed.states, packed.line, part.start, part.stop, largest, share, off)
+    extremes(values, keys, len(packed.game.states), packed.line, part.start, part.stop, largest, share, off)
     return largest, share, off
 
 
@@ -148,10 +150,3 @@ def common_part(game: MarkovGame, safe_rows: Sequence[Ints]) -> Floats:
         middle = low / 2 + high / 2
         base: Floats = np.where(high - low < np.abs(middle) / COMMON, middle, 0.0)
     return base
-
-
-def normalised(layer: Layer) -> Floats:
-    """Return the probabilities of outcomes (K,), which sum to one in each row."""
-    total = np.add.reduceat(layer.prob, layer.out_ptr[:-1])
-    shares: Floats = layer.prob / np.repeat(total, np.diff(layer.out_ptr))
-    return shares

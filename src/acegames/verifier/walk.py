@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.model.arrays import Ints
 from acegames.model.game import JointAction, Label
 from acegames.model.numbers import plain, plain_array
-from acegames.verifier.basics import LIMITS, Ints, number_pairs, owners, spans
+from acegames.verifier.basics import LIMITS, number_pairs, owners, spans
 from acegames.verifier.counting import Counted
 from acegames.verifier.pair_keys import ExactUnits, Number, Spent
 from acegames.verifier.policy_reader import Reader
@@ -199,17 +200,14 @@ class _PolicyWalk:
     def _steps(self, way: list[tuple[int, int]], m: int) -> tuple[tuple[Step, ...], list[Fraction]]:
         """Return the history of these states and outcomes, and the true totals at its end."""
         game = self.counted.game
-        stored, spent = self.true.stored.tolist(), self.true.amounts(self.true.start.tolist())
-        steps = []
+        steps, spent = [], self.true.amounts(self.true.start.tolist())
         for t, (state, out) in enumerate(way):
             layer, cost = game.layer(t), self.counted.true_cost(t, out, m)
             row = int(np.searchsorted(layer.out_ptr, out, "right")) - 1
             before, paid = tuple(map(plain, spent)), tuple(map(plain, cost))
             action, following = game.joint_action(layer.action[row]), game.states[int(layer.next_state[out])]
             steps.append(Step(t, game.states[state], before, action, paid, following))
-            spent = [a + b for a, b in zip(spent, cost, strict=True)]
-            for r in stored:
-                spent[r] = max(spent[r], Fraction(0))
+            spent = self.true.add(*(np.array([x], dtype=object) for x in (spent, cost)))[0].tolist()
         return tuple(steps), spent
 
     def _broken(self, step: Step, totals: list[Fraction], counted: Spent) -> str:
