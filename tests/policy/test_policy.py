@@ -19,7 +19,7 @@ import oracle
 from acegames import BadFile, InvalidOption, UnknownPair
 from acegames.model.numbers import exact
 from damaged_files import DAMAGES, behaves, contents, rewritten
-from games import crossing, one_state, pairs
+from games import alone, crossing, one_state, pairs
 
 
 def chicken(horizon=3, budget=2, initial="road", player="red"):
@@ -158,14 +158,11 @@ def test_without_constraints_nothing_is_spent(spent):
 def test_true_pairs_that_only_unsafe_play_reaches_are_unknown():
     """Spec 2: p is fine but reached only beside the dead end q."""
     after = {"x": [(0.5, "p", 0), (0.5, "q", 0)], "y": [(1.0, "r", 0)]}
-    game = ace.MarkovGame.from_functions(
-        players=["me"],
-        horizon=2,
+    game = alone(
+        lambda t, s, a: after[a[0]] if t == 0 else [(1.0, s, int(s == "q"))],
+        actions=lambda t, s: [("x", "y") if t == 0 else ("z",)],
         initial="start",
         budget={"c": 0},
-        actions=lambda t, s: [("x", "y") if t == 0 else ("z",)],
-        outcomes=lambda t, s, a: after[a[0]] if t == 0 else [(1.0, s, int(s == "q"))],
-        reward=lambda t, s, a: [0.0],
     )
     policy = ace.solve(game).policy
     assert policy.distribution(1, "r", [0]) == {("z",): 1.0}
