@@ -35,7 +35,7 @@ class Elsewhere:
     """Takes the place of the cluster engine: solves here, and remembers that it was asked to."""
 
     address: str = "auto"
-    threads = 1
+    threads, compiled = 1, None
     asked = []  # noqa: RUF012
 
     def solve(self, *args):

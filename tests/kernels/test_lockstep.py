@@ -180,7 +180,7 @@ def test_whichever_two_are_equal_but_for_rounding(shape):
 
     def plain(warp):
         games, choices, widest = written_out(shape, u.reshape(-1, n, players))
-        solve = solve_plain_games if warp is None else (lambda *given: solve_by_warp(*given, warp, True))
+        solve = solve_plain_games if warp is None else lambda *given: solve_by_warp(*given, warp, True)
         return solved(solve, games, len(games.cell), choices, goal, widest)[1]
 
     assert min(map(plain, (None, Warp(3)))) > len(which), "most are plain"

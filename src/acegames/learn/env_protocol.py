@@ -304,22 +304,22 @@ def user_env(env: Any) -> Any:
     return env.aec_env if isinstance(env, Turns) else env.env if isinstance(env, OneAgent) else env
 
 
-def state_by_convention(env: Any) -> Callable[[Any, Any], Label]:
-    """Return the function of the user's environment and the observations that gives the state.
-
-    Where agents take turns, whose turn it is belongs to it; one agent's state is what it sees.
-    """
-    return _state_in_turn if isinstance(env, Turns) else _observed if isinstance(env, OneAgent) else joint_state
-
-
-def _state_in_turn(env: Any, observations: Any) -> Label:
-    """Return whose turn it is and what all see; it can be pickled."""
+def turn_state(env: Any, observations: Any) -> Label:
+    """Return the state by convention: whose turn it is, and the usual state of all."""
     return env.agent_selection, joint_state(env, observations)
 
 
-def _observed(env: Any, observation: Any) -> Label:
-    """Return what the only agent sees."""
+def own_state(env: Any, observation: Any) -> Label:
+    """Return the state by convention where there is one agent: what it sees."""
     return hashable(observation)
+
+
+def state_by_convention(env: Any) -> Callable[[Any, Any], Label]:
+    """Return the function of the user's environment and the observations that gives the state.
+
+    Environments around it are pickled, so it is a function of this module.
+    """
+    return turn_state if isinstance(env, Turns) else own_state if isinstance(env, OneAgent) else joint_state
 
 
 # -- action masks

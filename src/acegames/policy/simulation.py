@@ -66,8 +66,8 @@ class Rollouts(Shown):
     """M labels, in the order of `spent`."""
     capacities: tuple[float | None, ...] = ()
     """M capacities of reservoirs, None for plain budgets."""
-    limits: tuple[str, ...] = ()
-    """M budgets, in words."""
+    limits: tuple[Any, ...] = ()
+    """M budgets as the user gives them: a number, or one for each step."""
     rewards: Floats | None = None
     """(E, T, N) what each step paid; None where that is the reward of state and joint action."""
 
@@ -81,14 +81,9 @@ class Rollouts(Shown):
         full = self.capacities or (None,) * len(constraints)
         error = [f" ± {e:.2g}" if len(self.returns) > 1 else "" for e in said["std_error"]]
         means = [f"{p}{m:.6g}{e}" for p, m, e in zip(players, said["mean"], error, strict=True)]
-        limits = [f" of {limit}" for limit in self.limits] or [""] * len(constraints)
+        limits = map(self._beside, range(len(constraints)))
         each = list(zip(constraints, said["max_spent"], limits, said["wasted"], full, strict=True))
-        ends = [f", at the end {x:.6g}" for x in self.spent[:, -1].max(axis=0)]
-        largest = [
-            f"{name}{x:.6g}{end if limit.endswith(' at the end') else ''}{limit.removesuffix(' at the end')}"
-            for (name, x, limit, _, capacity), end in zip(each, ends, strict=True)
-            if capacity is None
-        ]
+        largest = [f"{name}{x:.6g}{limit}" for name, x, limit, _, capacity in each if capacity is None]
         lowest = [f"{name}{full - x:.6g} of {full:.6g}" for name, x, _, _, full in each if full is not None]
         wasted = [f"{name}{x:.6g}" for name, _, _, x, full in each if full is not None]
         allowed = f", {self.beyond:,} by more than its rounding allows" * (self.beyond < self.violations)
@@ -102,6 +97,12 @@ class Rollouts(Shown):
             f"Wasted on average: {', '.join(wasted)}." if self.wasted.any() else "",
         ]
         return "\n".join(filter(None, lines))
+
+    def _beside(self, m: int) -> str:
+        """Return what to say of a budget beside the largest cost."""
+        if not self.limits or not isinstance(self.limits[m], list):
+            return f" of {number(self.limits[m])}" if self.limits else ""
+        return f", at the end {self.spent[:, -1, m].max():.6g} (budget {number(self.limits[m])})"
 
     def __repr__(self) -> str:
         mean = self.returns.mean(axis=0)
@@ -203,7 +204,7 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
     most = np.array(list(map(float, excess)))
     counts = int(broken.sum()), state, action, most, int(beyond.sum())
     capacities = tuple(None if stored is None else float(stored.capacity) for stored in game.reservoirs)
-    limits = tuple(number(budget) for budget in own_budget(game).values())
+    limits = tuple(own_budget(game).values())
     labels = game.players, game.constraints, capacities, limits
     return Rollouts(returns, spent, *counts, seen_so_far, costs.in_user_units(wasted), *labels, rewards)
 
