@@ -63,7 +63,7 @@ wheel-test: install  ## build sdist and wheel, install the wheel elsewhere, use 
 	$(BIN)/python -m pytest -m slow tests/whole/test_wheel.py
 
 licences: install  ## audit the licences of what acegames depends on, and remake the table in docs/reference/supply.md
-	$(BIN)/python tests/support/licences.py
+	$(BIN)/python docs/_licences.py
 
 lock: install  ## remake constraints/dev.txt: newest versions of everything, for every supported Python
 	$(BIN)/python $(PIP) uv

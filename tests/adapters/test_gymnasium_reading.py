@@ -28,7 +28,6 @@ from gym_envs import (
     Forgetful,
     Keeping,
     Liar,
-    MaskedAtFirst,
     Recorded,
     Tiring,
     TwoSwitches,
@@ -254,7 +253,7 @@ def test_more_than_can_be_played_is_not_passed_over():
         from_env(FaceDown("reset", cards=1002), 2, budget=0)
 
 
-@pytest.mark.parametrize("survivor", ["counter", "iterator"])
+@pytest.mark.parametrize("survivor", ["counter", "iterator", "parity"])
 def test_what_survives_reset_is_refused(survivor):
     with pytest.raises(ace.InvalidOption, match=r"played again after reset.*survives reset"):
         from_env(Recorded(survivor), 4)
@@ -375,13 +374,6 @@ def test_masks_and_legal_forbid_actions():
     env = Corridor(masked=True)
     game = from_env(env, 4, legal=lambda t, state, action: not (t == 0 and action == 0))
     assert set(game.legal(0, 0)) == {(1,)} and set(game.legal(1, 1)) == {(0,), (1,)} and set(game.legal(2, 2)) == {(1,)}
-
-
-def test_actions_are_numbered_as_in_the_environment():
-    game = from_env(MaskedAtFirst(), 4)
-    assert game.actions == ((0, 1, 2, 3),)
-    for t, state, action in everywhere(game):
-        assert reward(game, t, state, action) == action and law(game, t, state, action) == {(state + 1, ()): 1}
 
 
 def test_set_state_begins_anywhere():
@@ -510,28 +502,6 @@ def test_every_door_names_the_other():
 def test_a_vector_of_environments_is_refused():
     with pytest.raises(ace.InvalidOption, match="a vector of environments; give one"):
         from_env(gymnasium.make_vec("CartPole-v1", 2), 3)
-
-
-class Alternating(gymnasium.Env):
-    """Costs something in every second episode only."""
-
-    observation_space = action_space = gymnasium.spaces.Discrete(1)
-
-    def __init__(self):
-        self.episodes = 0
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.episodes += 1
-        return 0, {}
-
-    def step(self, action):
-        return 0, 1.0, False, False, {"cost": float(self.episodes % 2 == 0)}
-
-
-def test_what_comes_round_after_two_episodes_survives_reset():
-    with pytest.raises(ace.InvalidOption, match="survives reset"):
-        from_env(Alternating(), 2, budget={"c": 0})
 
 
 class Die(gymnasium.Env):

@@ -185,12 +185,6 @@ def test_surprises():
     env.step(0)
     with pytest.raises(ace.UnknownPair, match="the shield's game does not describe"):
         env.step(0)
-    env = adapter.shielded(Counter(fault=2), counting(), surprise="end")
-    env.reset(seed=0)
-    env.step(0)
-    with pytest.warns(UserWarning, match="does not describe"):
-        *_, truncated, info = env.step(0)
-    assert truncated and info["surprise"] and "does not describe" in env.surprise
     misplaced = adapter.shielded(Counter(), counting(), state=lambda env, observation: ("at", env.place))
     with pytest.raises(ace.UnknownPair, match=r"began there, by state\(env, observation\)"):
         misplaced.reset(seed=0)

@@ -204,13 +204,6 @@ def test_costs_drawn_from_distributions_are_not_compared():
         to_tabular_policy(solution, "nim(pile_sizes=1;2;3)")
 
 
-def test_labels_do_not_change_the_values():
-    name = "goofspiel(num_cards=4,points_order=descending)"
-    short, long = nash(name), nash(name, key=history)
-    assert len(long.game.states) > len(short.game.states)
-    assert long.values == pytest.approx(short.values)
-
-
 def test_a_key_must_give_labels():
     with pytest.raises(ace.InvalidGame, match=r"key: the label \[.*\] cannot be hashed"):
         from_openspiel("matrix_pd", key=lambda state: [str(state)])
@@ -412,11 +405,6 @@ def test_turns_are_not_advised_or_made_where_there_are_some():
         to_tabular_policy(solution, name)
 
 
-def test_a_cost_that_is_never_paid_is_remarked():
-    with pytest.warns(UserWarning, match="no outcome of the game has a cost of 'defections'"):
-        from_openspiel("matrix_pd", cost=lambda s, action, after: action.count("defect"), budget={"defections": 1})
-
-
 def test_only_where_somebody_moves_there_is_something_to_play():
     game = pyspiel.load_game("pig(winscore=4,horizon=6,diceoutcomes=3)")
     state = game.new_initial_state()
@@ -464,15 +452,3 @@ def test_without_openspiel_it_is_said_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "open_spiel", None)
     with pytest.raises(ace.MissingExtra, match=r"need open_spiel: pip install 'acegames\[openspiel\]'"):
         from_openspiel("matrix_pd")
-
-
-@pytest.mark.parametrize("name", ["goofspiel(num_cards=3)", "oshi_zumo(coins=4,size=1,horizon=3)"])
-def test_a_loaded_policy_gives_the_same_table(name, tmp_path):
-    """Games whose legal actions change with time, by a file."""
-    solution = nash(name)
-    solution.save(tmp_path / "s.ace")
-    ours, theirs = (
-        to_tabular_policy(x, name, turn_based=True) for x in (solution, ace.Solution.load(tmp_path / "s.ace"))
-    )
-    assert ours.state_lookup == theirs.state_lookup
-    np.testing.assert_array_equal(ours.action_probability_array, theirs.action_probability_array)

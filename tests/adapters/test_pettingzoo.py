@@ -355,47 +355,6 @@ def ace_exact(amount):
     return Fraction(repr(amount)) if isinstance(amount, float) else Fraction(amount)
 
 
-def test_next_states_come_as_often_as_the_game_says():
-    env = parallel_env(ace.catalog.get("intersection"))
-    ice = 0
-    for seed in range(4000):
-        env.reset(seed=seed)
-        env.step({"north": 0, "east": 0})
-        ice += env.situation[1] == "ice"
-    assert abs(ice / 4000 - 0.25) < 4 * math.sqrt(0.25 * 0.75 / 4000)
-
-
-@pytest.mark.parametrize("name", ["intersection", "drones"])
-def test_a_solved_policy_earns_its_values(name):
-    game = GAMES[name]()
-    solution, env = ace.solve(game, ace.CE()), parallel_env(game)
-    returns = []
-    env.reset(seed=1)
-    for k in range(1000):
-        env.reset()
-        runner, total = solution.policy.start(rng=k, state=env.situation[1]), np.zeros(2)
-        while env.agents:
-            action = runner.act()
-            _, rewards, _, _, infos = env.step(env.encode(action))
-            runner.observe(action, env.costs, env.situation[1])
-            assert runner.spent == env.situation[2]
-            total += list(rewards.values())
-        assert not infos[env.possible_agents[0]]["violated"]
-        returns.append(total)
-    error = np.std(returns, axis=0) / math.sqrt(len(returns)) + 1e-12
-    assert (np.abs(np.mean(returns, axis=0) - solution.values) < 4.5 * error).all()
-
-
-def test_a_policy_needs_no_runner():
-    game = GAMES["intersection"]()
-    env, policy = parallel_env(game), ace.solve(game).policy
-    env.reset(seed=0)
-    while env.agents:
-        action = policy.act(*env.situation, rng=0)
-        assert env.decode(env.encode(action)) == action
-        env.step(env.encode(action))
-
-
 # -- what agents see ----------------------------------------------------------------------------------------------
 
 

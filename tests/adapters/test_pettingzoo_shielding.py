@@ -127,18 +127,6 @@ def test_budgets_hold_whatever_is_played(windy, how, masked, length):
     assert (replaced == 0) == (how == "product" and masked)
 
 
-def test_without_a_shield_they_break():
-    env, rng, broken = Rovers(gusts=0.25), np.random.default_rng(0), 0
-    for seed in range(100):
-        env.reset(seed=seed)
-        spent = 0
-        while env.agents and env.steps < 5:
-            *_, infos = env.step({a: int(rng.integers(3)) for a in env.agents})
-            spent += infos["red"]["cost"]["battery"]
-        broken += spent > 8
-    assert broken > 50
-
-
 def test_in_turn_all_that_is_safe_is_open_and_nothing_needs_repair(windy):
     env, rng = pz.shielded_aec(Rovers(gusts=0.25), windy), np.random.default_rng(0)
     played, steps = set(), 0
@@ -436,30 +424,6 @@ def test_an_action_that_the_game_does_not_know_is_unsafe():
     assert observations["red"]["action_mask"].tolist() == [1, 1, 0]
     *_, infos = env.step({"red": 2, "blue": 1})
     assert infos["blue"]["executed"] == 1 and infos["red"]["executed"] in (0, 1)
-
-
-def test_budgets_that_change_over_time():
-    game = pz.from_parallel_env(Rovers(), horizon=3, budget={"battery": [1, 1, 4]})
-    env = pz.shielded(Rovers(), ace.Shield(game))
-    left = [env.reset()[1]["red"]["remaining_battery"]]
-    for _ in range(3):
-        *_, infos = env.step({"red": 2, "blue": 1})
-        left.append(infos["red"]["remaining_battery"])
-        assert infos["red"]["spent_battery"] <= 4
-    assert left[0] == 1 and min(left) >= 0
-
-
-def test_costs_that_no_unit_counts_are_exact():
-    def tenth(step):
-        return 0.1 * sum(a == 1 for a in step.action)
-
-    game = pz.from_parallel_env(Rovers(), horizon=3, budget={"battery": 0.3}, cost=tenth)
-    env = pz.shielded(Rovers(), ace.Shield(game), cost=tenth, infos="nested")
-    env.reset()
-    env.step({"red": 1, "blue": 0})
-    env.step({"red": 1, "blue": 0})
-    *_, infos = env.step({"red": 1, "blue": 0})
-    assert infos["red"]["spent"] == {"battery": 0.3} and infos["red"]["remaining"] == {"battery": 0}
 
 
 class Wide(Rovers):

@@ -254,14 +254,3 @@ def test_tictactoe_in_its_wrappers_and_as_a_parallel_environment():
     assert wrapped.digest == pz.from_aec_env(tictactoe_v3.raw_env(), **said).digest
     assert wrapped.digest == pz.from_parallel_env(turn_based_aec_to_parallel(tictactoe_v3.env()), **said).digest
     assert len(wrapped.states) == 1 + 9 + 72
-
-
-@pytest.mark.parametrize("horizon", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_connect_four_begins_as_it_should(horizon):
-    pytest.importorskip("pygame")
-    from pettingzoo.classic.connect_four import connect_four as connect_four_v3
-
-    game = pz.from_aec_env(connect_four_v3.env(), horizon=horizon, repeats=1)
-    reached = [int(here.sum()) for here in ace.model.game.reachable_states(game)]
-    assert reached == [1, 7, 49, 238, 1120][: horizon + 1]
-    assert (ace.solve(game).values == 0).all()

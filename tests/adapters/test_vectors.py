@@ -140,21 +140,6 @@ def test_the_vector_environment_of_one_player_is_that_of_its_agent(game):
         assert all(answer[-1][f"_{key}"].all() for key in infos)
 
 
-@pytest.mark.parametrize("game", [*ONE, *MANY])
-def test_no_budget_is_broken_within_the_masks(game):
-    env = pz.vector_env({**ONE, **MANY}[game](), num_envs=500)
-    rng, shield = np.random.default_rng(0), env.play.shield
-    _, infos = env.reset(seed=0)
-    for _ in range(3 * env.game.horizon):
-        first = env.agents[0]
-        assert infos[first]["safe"].all() and not infos[first]["violated"].any()
-        for b in rng.integers(500, size=3).tolist():
-            if not env.play.ended[b]:
-                for a, mask in zip(env.agents, shield.product(*env.situation(b)), strict=True):
-                    assert np.array_equal(infos[a]["action_mask"][b].astype(bool), mask)
-        *_, infos = env.step({a: choose(infos[a]["action_mask"], rng, 1.0) for a in env.agents})
-
-
 def test_outcomes_are_drawn_apart_and_by_their_probabilities():
     env = adapter.vector_env(delivery(), num_envs=20_000, mask="available")
     env.reset(seed=3)

@@ -670,15 +670,6 @@ def test_whose_budget_varies():
     assert "--constraint" in said and "a, b, c" in said
 
 
-def test_interruption_is_not_a_traceback(monkeypatch):
-    def interrupted(*args, **kwargs):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(ace, "solve", interrupted)
-    run("solve", "six_cycle", "-o", "x.ace", code=130)
-    assert os.listdir(".") == []
-
-
 @pytest.mark.parametrize("label", ["[/]", "[bold]b", "[/x] y", "a\\[b]"])
 def test_labels_that_look_like_markup(label):
     spent = lambda t, a: int(a[0] == label)  # noqa: E731

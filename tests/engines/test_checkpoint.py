@@ -224,11 +224,6 @@ def test_a_level_of_the_rewards_does_not_bring_values_into_memory(folder):
     assert run_of(folder).suffix == ".layers"  # and nothing is beside it
 
 
-def test_files_say_nothing_about_time(tmp_path):
-    assert saved(ace.solve(plain_game(), CONCEPT), tmp_path) == saved(ace.solve(plain_game(), CONCEPT), tmp_path)
-    assert ace.Solution.load(tmp_path / "solution.ace").stats.seconds is None
-
-
 def test_small_layers_are_written_together(folder, monkeypatch):
     monkeypatch.setattr(module, "EVERY_BYTES", 2**20)
     synced = []
@@ -763,12 +758,6 @@ def test_the_command_line_tells_what_may_be_deleted(tmp_path, monkeypatch):
     said = run("solve", "drones", "-o", "out.ace", "--checkpoint", "kept").stdout
     (own,) = (p for p in Path("kept").iterdir() if p != other)
     assert f"{own} is no longer needed and may be deleted; kept holds layers of another solve too" in said
-
-
-def test_the_command_line_says_what_is_wrong_with_the_folder(tmp_path):
-    (tmp_path / "file").write_text("")
-    said = run("solve", "drones", "--checkpoint", tmp_path / "file", code=2).stderr
-    assert said.startswith("Error: ") and "cannot be used for a checkpoint" in said
 
 
 def test_left_twice_it_closes_nothing_of_anyone_else(folder):

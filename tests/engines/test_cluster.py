@@ -81,18 +81,12 @@ def test_a_time_that_nothing_reaches(tmp_path):
         assert outcome(game, ace.CE(), tmp_path / "blocks.ace", engine=ShuffledEngine(0, block, dense)) == whole
 
 
-def test_rounded_costs_give_the_same_bytes(tmp_path):
-    game = large_game(unit=0.37)
-    options = {"epsilon": 4.0}
+@pytest.mark.parametrize("options", [{"epsilon": 4.0}, {"keep_values": False}])
+def test_rounded_costs_and_policies_without_values_give_the_same_bytes(options, tmp_path):
+    game = large_game(unit=0.37) if "epsilon" in options else large_game()
     whole = outcome(game, ace.CCE(), tmp_path / "whole.ace", **options)
     assert isinstance(whole, bytes)
     assert outcome(game, ace.CCE(), tmp_path / "blocks.ace", engine=ShuffledEngine(1, 40), **options) == whole
-
-
-def test_a_policy_without_values_is_the_same(tmp_path):
-    game = large_game()
-    whole = outcome(game, ace.CE(), tmp_path / "whole.ace", keep_values=False)
-    assert outcome(game, ace.CE(), tmp_path / "blocks.ace", keep_values=False, engine=ShuffledEngine(1, 99)) == whole
 
 
 def test_kernels_are_not_compiled_again_for_arrays_that_cannot_be_written(tmp_path):
@@ -249,17 +243,6 @@ def test_layers_are_written_by_tasks_and_only_once(tmp_path):
     assert np.array_equal(first.values, again.values)
 
 
-def test_a_damaged_layer_is_solved_again(tmp_path, caplog):
-    game, folder = large_game(), tmp_path / "run"
-    whole = outcome(game, ace.CE(), tmp_path / "whole.ace", engine=BlockEngine(40), checkpoint=folder)
-    name = next(name for name in sorted(os.listdir(folder)) if name.endswith("-3.layers"))
-    content = bytearray((folder / name).read_bytes())
-    content[-100] ^= 1
-    (folder / name).write_bytes(content)
-    assert outcome(game, ace.CE(), tmp_path / "again.ace", engine=BlockEngine(40), checkpoint=folder) == whole
-    assert "no whole layer" in caplog.text and name in caplog.text
-
-
 def test_a_folder_that_other_machines_do_not_see_is_filled_from_here(tmp_path, monkeypatch, caplog):
     game, folder = large_game(), tmp_path / "run"
     whole = outcome(game, ace.CE(), tmp_path / "whole.ace")
@@ -269,14 +252,21 @@ def test_a_folder_that_other_machines_do_not_see_is_filled_from_here(tmp_path, m
     assert caplog.text.count("not all machines see") == 1
 
 
-def test_a_layer_under_the_name_of_another_is_none(tmp_path, caplog):
+@pytest.mark.parametrize("damaged", [True, False])
+def test_a_layer_that_is_damaged_or_under_the_name_of_another_is_solved_again(damaged, tmp_path, caplog):
     game, folder = large_game(), tmp_path / "run"
     whole = outcome(game, ace.CE(), tmp_path / "whole.ace", engine=BlockEngine(40), checkpoint=folder)
-    name = next(name for name in os.listdir(folder) if name.endswith("-3.layers"))
-    os.replace(folder / name, folder / name.replace("-3.", "-2."))
+    name = next(name for name in sorted(os.listdir(folder)) if name.endswith("-3.layers"))
+    if damaged:
+        content = bytearray((folder / name).read_bytes())
+        content[-100] ^= 1
+        (folder / name).write_bytes(content)
+    else:
+        os.replace(folder / name, folder / name.replace("-3.", "-2."))
     for _ in range(2):
         assert outcome(game, ace.CE(), tmp_path / "again.ace", engine=BlockEngine(40), checkpoint=folder) == whole
-    assert "holds the layers of the times [3]" in caplog.text
+    said = ("no whole layer", name) if damaged else ("holds the layers of the times [3]",)
+    assert all(words in caplog.text for words in said)
 
 
 def test_a_layer_that_cannot_be_written_is_named(tmp_path, monkeypatch):

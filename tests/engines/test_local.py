@@ -1,6 +1,7 @@
 """The compiled engine gives the reference's answers, dense and sparse, whatever the threads, and says what it needs beforehand."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -202,10 +203,13 @@ def test_too_fine_costs_are_told_how_coarse_would_do():
         ace.solve(game, engine=ace.LocalEngine(memory=FIXED_BYTES + 3 * 2**20))
 
 
-@pytest.mark.parametrize("options", [{"threads": 0}, {"memory": -1}, {"seconds": 0}])
-def test_senseless_limits_are_refused(options):
-    with pytest.raises(ace.InvalidOption, match=next(iter(options))):
+@pytest.mark.parametrize(
+    "options", [{"threads": 0}, {"threads": "4"}, {"memory": -1}, {"memory": "400MB"}, {"memory": 0}, {"seconds": 0}]
+)
+def test_limits_are_numbers_of_any_kind_above_zero(options):
+    with pytest.raises(ace.InvalidOption, match=f"{next(iter(options))}: got"):
         ace.LocalEngine(**options)
+    ace.LocalEngine(seconds=Fraction(1, 2), memory=np.int64(2**30), threads=np.int64(2))
 
 
 def test_rounding_is_no_incentive():

@@ -148,7 +148,7 @@ def test_plain_arrays(tmp_path):
 def test_plain_arrays_with_labels(tmp_path):
     path = tmp_path / "plain.npz"
     words = {"players": ["a", "b"], "states": ["p", "q"], "constraints": ["c"]}
-    np.savez_compressed(path, **plain(initial=[0.25, 0.75], actions_0=["x", "y"], actions_1=[3, 4], **words))
+    np.savez(path, **plain(initial=[0.25, 0.75], actions_0=["x", "y"], actions_1=[3, 4], **words))
     same = MarkovGame.from_arrays(
         MOVES, PRIZES, COSTS, [0.3], horizon=3, initial={"p": 0.25, "q": 0.75}, actions=[["x", "y"], [3, 4]], **words
     )
@@ -160,17 +160,14 @@ def test_plain_arrays_with_labels(tmp_path):
 @pytest.mark.parametrize(
     ("entries", "words"),
     [
-        ({"horizon": -1}, "horizon: got -1"),
         ({"horizon": [3]}, "horizon"),
         ({"horizon": 10**9}, "at most"),
         ({"transitoin": MOVES}, "did you mean 'transition'"),
-        ({"states": ["p"]}, "states: 1 labels given, the arrays have 2"),
         ({"actions_1": ["x", "y"]}, "numbered from actions_0"),
         ({"initial": [1.0]}, "initial"),
         ({"initial": 7}, "initial: unknown state 7"),
         ({"cost": np.full((2, 2, 2, 1), "x")}, "cost"),
         ({"transition": MOVES / 2}, "sum to 0.5"),
-        ({"budget": [1, 2]}, "cost has shape"),
     ],
 )
 def test_bad_plain_arrays(tmp_path, entries, words):

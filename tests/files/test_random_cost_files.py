@@ -17,6 +17,7 @@ from acegames.errors import BadFile, InvalidGame, MissingExtra
 from acegames.files import games as files
 from acegames.files.game_archive import game_from_archive, game_to_archive
 from game_files import SUFFIXES, changed, load_text
+from games import alone
 
 SOURCES = [
     stats.uniform(0.1, 0.2),
@@ -35,18 +36,15 @@ def mixed_game(sources=SOURCES, scale=None):
             one = dataclasses.replace(one, scale=scale, upper=one.upper * scale, lower=one.lower * scale)
         return one
 
-    return ace.MarkovGame.from_functions(
-        players=["a"],
-        actions=lambda t, s: [range(len(sources) + 1)],
-        outcomes=lambda t, s, a: (
+    return alone(
+        lambda t, s, a: (
             [(1, s, {"fuel": Fraction(1, 3), "risk": 0.5})]
             if a == (len(sources),)
             else [(0.5, s, {"fuel": cost(a[0])}), (0.5, "end", {"fuel": t, "risk": cost(a[0] + 1)})]
         ),
+        actions=range(len(sources) + 1),
         reward=lambda t, s, a: [float(a[0])],
         budget={"fuel": 9, "risk": 9.5},
-        horizon=2,
-        initial="s",
     )
 
 

@@ -447,17 +447,6 @@ def test_where_conservative_play_is_possible_true_play_is():
             assert ace.feasibility(game).feasible
 
 
-@pytest.mark.parametrize("name", ["intersection", "medium_access", "drones"])
-def test_conservative_play_of_the_catalog(name):
-    game = ace.catalog.get(name, horizon=3)
-    for seed in range(4):
-        careful = cautious(game, samples_per_pair=1, rng=seed)
-        policy = careful.policy(ace.solve(careful.game))
-        assert spend_everywhere(game, policy)[::2] == (False, False)
-        assert learn.rollout(game, policy, episodes=30, rng=seed).violations == 0
-        assert ace.simulate(game, policy, episodes=300, rng=seed).violations == 0
-
-
 def test_several_worst_costs():
     """The gap and its negative are never largest together; a list of worst costs says so."""
     game = ace.catalog.get("rendezvous", horizon=3, always=True, gap=2)

@@ -243,7 +243,7 @@ def test_the_command_line_says_at_the_end(tmp_path):
         (["solve", "net_zero", "-o", file], "the budget is 0 at the end"),
         (["solve", "net_zero", "--verbose"], "(the budget of 0 holds at the end only)"),
         (["verify", file], "(the budget of 0 holds at the end only)"),
-        (["simulate", file, "--episodes", 200, "--seed", 1], "at the end 0 (budget 0 at the end)"),
+        (["simulate", file, "--episodes", 200, "--seed", 1], "net import 3, at the end 0 (budget 0 at the end)"),
     ):
         assert said in " ".join(run(*words).stdout.split())
     told = answer("simulate", file, "--episodes", 200, "--seed", 1)

@@ -60,14 +60,6 @@ def test_compose_tells_of_joint_states(every_call, timed, monkeypatch):
     assert game.digest == compose(agents).digest
 
 
-@pytest.mark.parametrize("wrong", [7, lambda: None, lambda a, b: None])
-def test_what_is_no_callback(wrong):
-    with pytest.raises(InvalidOption, match="progress"):
-        walker(progress=wrong)
-    with pytest.raises(InvalidOption, match="progress"):
-        compose([walker()], progress=wrong)
-
-
 # -- limits
 
 

@@ -182,14 +182,6 @@ def robots(size=4, horizon=6, name=lambda k: k):
     ]
 
 
-def test_a_composed_game_is_solved_and_verified():
-    agents = robots()
-    game = compose(agents, possible=lambda s: s["a"] != s["b"], name="corridor")
-    solution = ace.solve(game)
-    assert ace.verify(game, solution.policy).ok
-    assert game.name == "corridor" and len(game.states) == 12
-
-
 @pytest.mark.parametrize("kind", ["tuples", "texts", "objects"])
 def test_rules_get_labels_of_every_kind(kind):
     name = {"tuples": lambda k: (k, 0), "texts": str, "objects": lambda k: ("cell", k)}[kind]

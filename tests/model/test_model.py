@@ -110,12 +110,6 @@ def test_costs_are_exact(number):
     assert values[0] + values[1] <= game.budgets[0][0]  # 0.1 + 0.2 <= 0.3
 
 
-def test_a_float_budget_is_its_decimal_text():
-    game = from_functions(outcomes=lambda t, s, a: [(1, s, [0.1, 0.2][t % 2])], budget={"c": 0.3})
-    assert sum(game.cost_values[0]) <= game.budgets[0][0]
-    assert sum(map(float, game.cost_values[0])) > 0.3  # what floats would have said
-
-
 def test_independent_costs_and_moves_multiply():
     chances = np.full((*SHAPE, 2), 0.5)
     game = from_arrays(cost=np.ones((*SHAPE, 2, M)) * [[0], [1]], cost_prob=chances)
@@ -310,12 +304,11 @@ def bad_outcomes(value):
         ({"players": 2}, ["players: got 2", "sequence of labels"]),
         ({"players": None}, ["players: got None", "sequence of labels"]),
         ({"players": {"p", "q"}}, ["players", "no order"]),
-        ({"horizon": -1}, ["horizon", "-1"]),
-        ({"players": ["p", "p"]}, ["players", "'p' occurs twice"]),
-        ({"budget": [1, 2], "constraints": ["c"]}, ["budget", "2 entries"]),
         ({"budget": None, "constraints": ["c"]}, ["budget", "missing", "'c'"]),
         ({"initial": {0: 0.5}}, ["initial", "0.5", "sum to 1"]),
-        ({"initial": []}, ["initial", "{state: probability}"]),
+        ({"actions": lambda t, s: ["go", "stay"]}, ["t=0", "not text"]),
+        ({"constraints": "cd", "budget": [1, 2]}, ["constraints"]),
+        ({"budget": None}, ["no budget"]),
     ],
 )
 def test_bad_functions(change, words):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import acegames as ace
 from acegames import InvalidGame, InvalidOption
 from acegames.model.game import PAYMENT_TYPES, STATED_TYPES, reachable_states
+from games import alone
 from paying_games import paying_game
 from shares import examples
 
@@ -301,11 +302,5 @@ def test_an_empty_reward_in_a_table_is_refused():
 
 
 def test_outcomes_may_cost_nothing_where_there_is_no_budget():
-    game = ace.MarkovGame.from_functions(
-        players=["d"],
-        horizon=1,
-        initial="s",
-        actions=lambda s: [["go"]],
-        outcomes=lambda s, a: [(0.5, "s", 0, 2.0), (0.5, "s", 0, 4.0)],
-    )
+    game = alone(lambda s, a: [(0.5, "s", 0, 2.0), (0.5, "s", 0, 4.0)], horizon=1)
     assert game.layer(0).reward.tolist() == [[3.0]]

@@ -116,13 +116,6 @@ def test_a_uniform_cost_has_the_lengths_of_its_cells(low, width, cell, direction
             assert k * cell not in found
 
 
-def test_the_interval_of_the_paper_would_round_up():
-    """Spec 5: the cost k l has probability Pr[k l <= c < (k+1) l]."""
-    uniform = random_cost(stats.uniform())
-    assert cells_of(uniform, "1/2", "down") == {F(0): 0.5, F(1, 2): 0.5}
-    assert cells_of(uniform, "1/2", "up") == {F(1, 2): 0.5, F(1): 0.5}
-
-
 @pytest.mark.parametrize("source", [stats.uniform(0.1, 0.2), stats.beta(3, 2, loc=0.1, scale=0.2)])
 @pytest.mark.parametrize("cell", [F(1, 10), F(1, 100), F(1, 30)])
 def test_the_ends_of_a_continuous_support_are_no_cells(source, cell):

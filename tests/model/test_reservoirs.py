@@ -98,14 +98,6 @@ def test_what_does_not_fit_is_lost():
     assert not ace.feasibility(car({"battery": ace.reservoir(6, start=1, reserve=[5, 0, 0, 0])})).feasible
 
 
-def test_a_larger_battery_is_worth_more():
-    values = [float(ace.solve(car({"battery": ace.reservoir(b)}, horizon=6)).values[0]) for b in range(1, 9)]
-    assert values[0] == 0 and values == sorted(values) and len(set(values)) > 3
-    curve = ace.budget_curve(car({"battery": ace.reservoir(8)}, horizon=6))
-    for budget, found in zip(curve.budgets[:, 0], curve.values[:, 0], strict=True):
-        assert not 1 <= budget <= 8 or found == pytest.approx(values[int(budget) - 1])
-
-
 # -- limits on both sides -----------------------------------------------------------------------------------------
 
 
@@ -164,41 +156,6 @@ def test_the_label_of_the_other_side_must_be_free():
             horizon=1,
             budget={"stock": ace.between(0, 1)},
         )
-
-
-def test_several_reservoirs_and_limits_in_one_game():
-    """Of several players, shared, beside plain budgets and schedules: brute force agrees, and values too."""
-    kinds = (
-        ace.reservoir(3, start=2),
-        ace.between(-1, 2),
-        2,
-        ace.almost_sure(1),
-        [2, 1, 2],
-        ace.reservoir(4, reserve=1),
-    )
-    for seed in range(12):
-        rng = np.random.default_rng(seed)
-        chosen = [kinds[int(k)] for k in rng.choice(len(kinds), 3, replace=False)]
-        costs = rng.integers(-2, 3, size=(3, 2, 2, 2, 3))
-        game = ace.MarkovGame.from_functions(
-            players=["a", "b"],
-            actions=lambda t, s: [[0, 1], [0, 1]],
-            outcomes=lambda t, s, a, costs=costs: [(0.5, k, [int(x) for x in costs[t, a[0], a[1], k]]) for k in (0, 1)],
-            reward=lambda t, s, a: [float(a[0] - s), float(a[1] + 2 * s * a[0])],
-            horizon=3,
-            initial=0,
-            budget={f"c{k}": entry for k, entry in enumerate(chosen)},
-        )
-        feasible, _, fa = oracle.feasible_sets(game)
-        found = ace.feasibility(game)
-        assert found.feasible == feasible
-        if not feasible:
-            continue
-        solution = ace.solve(game, ace.CE())
-        assert ace.verify(game, solution.policy, ace.CE()).ok
-        for (t, s, c), value in oracle.all_values(game, ace.CE()).items():
-            assert solution.policy.values(t, s, c) == pytest.approx(np.array(value, float), abs=1e-9)
-            assert {game.action_indices(a) for a in found.actions(t, s, c)} == fa[t, s, c]
 
 
 # -- in files and builders ----------------------------------------------------------------------------------------
@@ -288,18 +245,6 @@ def test_a_charge_of_any_size_is_judged_alike(charge):
 def test_what_is_missing_may_be_too_much_for_64_bits():
     with pytest.raises(ace.TooLarge, match=r"the reservoir starts .* below full"):
         ace.solve(car({"battery": ace.reservoir(10**30, start=3)}))
-
-
-@pytest.mark.parametrize("memory", ["400MB", -1, 0])
-def test_limits_of_an_engine_are_numbers(memory):
-    with pytest.raises(ace.InvalidOption, match="memory: got"):
-        ace.LocalEngine(memory=memory)
-
-
-def test_engines_take_numbers_of_any_kind_as_limits():
-    ace.LocalEngine(seconds=Fraction(1, 2), memory=np.int64(2**30), threads=np.int64(2))
-    with pytest.raises(ace.InvalidOption, match="threads: got '4', must be a whole number"):
-        ace.LocalEngine(threads="4")
 
 
 @pytest.mark.parametrize("names", ["bk", "kb"])

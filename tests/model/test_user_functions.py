@@ -408,11 +408,13 @@ def test_calls_that_are_wrong_say_what_to_write(call, said):
         ("NASH", r"write: ace\.Nash\(\)"),
         (ace.CE, r"with parentheses: ace\.CE\(\)"),
         ("nsah", r"must be CE\(\), CCE\(\) or Nash\(\)$"),
+        (3, "concept: got 3, must be"),
     ],
 )
-def test_a_concept_in_a_word_is_told_how_to_write_it(concept, said):
-    with pytest.raises(ace.InvalidOption, match=said):
-        ace.solve(described(), concept)
+def test_what_is_no_concept_is_told_how_to_write_it(concept, said):
+    for ask in (ace.solve, ace.estimate, ace.budget_curve, functools.partial(ace.bracket, epsilon=0.5)):
+        with pytest.raises(ace.InvalidOption, match=said):
+            ask(described(), concept)
 
 
 def test_numbers_of_things_are_in_grammar():

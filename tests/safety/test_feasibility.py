@@ -62,8 +62,6 @@ def feasible(game):
         ([1.1, 2.2], 3.3000000000000003, True),  # what floats say that 1.1 + 2.2 is
         ([np.float32(0.1), np.float64(0.2)], 0.3, True),
         ([Decimal("0.1"), Fraction(1, 5)], "0.3", True),
-        ([Fraction(1, 3)] * 3, 1, True),
-        ([Fraction(1, 3)] * 3, Fraction(2999, 3000), False),
         ([1 / 3] * 3, 1, True),  # 0.3333333333333333, sixteen digits, three times is below 1
         ([0.6666666666666666, 1 / 3], 1, True),
         ([0.6666666666666667, 0.3333333333333334], 1, False),
@@ -72,10 +70,6 @@ def feasible(game):
         ([-0.1, 0.1], 0, True),
         ([0.1, -0.1], 0, False),  # it is 0.1 in between
         ([0.1, -0.1], 0.1, True),
-        ([-1, -1], -1, True),
-        ([-1, -1], -2, False),  # -1 after the first step
-        ([0, 0], 0, True),
-        ([0, 0], -1, False),
         ([0.0, -0.0], 0, True),
         ([0, 0], INF, True),
         ([10**17, 1], 10**17, False),
@@ -83,12 +77,6 @@ def feasible(game):
         ([10**17, 1], 1e300, True),
         ([10**17, 1], -1e300, False),
         ([3, 3], 6.5, True),  # a budget that is no multiple of the unit
-        ([3, 3], 5.999, False),
-        ([3, 3], Fraction(20, 3), True),
-        ([-3, 3], -0.5, False),
-        ([-3, 2], -0.5, True),
-        ([-3, 2], -1, True),
-        ([-3, 2], Fraction(-4, 3), False),
     ],
 )
 def test_sums_are_exact(costs, budget, fine):
@@ -210,35 +198,11 @@ def test_schedules(schedule, fine):
         assert found == max(total - (exact(b) - exact(finite[-1][0])) for b, total in finite)
 
 
-def test_infinite_budgets_of_one_constraint():
-    game = choice([(1, 0), (0, 1)], {"a": INF, "b": 0}, 3)
-    found = ace.feasibility(game)
-    assert found.feasible
-    assert found.minimal_budgets.tolist() == [[INF, 0.0]]
-    assert found.actions(0, "s", (0, 0)) == [(0,)]
-    assert found.states(3) == [("s", (3, 0))]
-
-
 # -- the frontier ---------------------------------------------------------------------------------------------------
 
 
 def rows_of(found):
     return [tuple(exact_or_inf(x) for x in row) for row in found.minimal_budgets]
-
-
-@pytest.mark.parametrize("weights", [(3, 1, 1), (1, 2, 4), (5,), (2, 2)])
-def test_frontier_of_partition_is_every_split(weights):
-    game = ace.catalog.get("partition", weights=weights)
-    splits = {
-        (sum(s), sum(weights) - sum(s)) for k in range(len(weights) + 1) for s in itertools.combinations(weights, k)
-    }
-    assert set(rows_of(ace.feasibility(game))) == splits
-    if any(a == b for a, b in splits):
-        assert ace.solve(game).values == pytest.approx([sum(weights) / 2, -sum(weights) / 2])
-    else:
-        with pytest.raises(ace.Infeasible, match="inimal budgets") as caught:
-            ace.solve(game)
-        assert {tuple(row) for row in caught.value.minimal_budgets.tolist()} == splits
 
 
 def test_minimal_budgets_that_floats_cannot_hold_stay_exact():

@@ -74,13 +74,6 @@ def test_any_masked_policy_lifts_to_a_safe_one():
         assert ace.simulate(game, lifted, episodes=100, rng=np.random.default_rng(1)).violations == 0
 
 
-def test_reduce_of_an_infeasible_game_helps():
-    game = ace.catalog.get("partition", weights=(3, 1, 1))
-    with pytest.raises(ace.Infeasible) as caught:
-        ace.reduce(game)
-    assert sorted(caught.value.minimal_budgets.tolist()) == [[0, 5], [1, 4], [2, 3], [3, 2], [4, 1], [5, 0]]
-
-
 def test_lifted_policies_know_where_they_know_nothing():
     reduction = ace.reduce(ace.catalog.get("intersection"))
     lifted = reduction.lift(ace.solve(reduction.game).policy)
@@ -99,19 +92,6 @@ def test_lifted_policies_know_where_they_know_nothing():
             lifted.distribution(*where)
         with pytest.raises(KeyError):
             lifted.values(*where)
-
-
-@pytest.mark.parametrize("suffix", [".yaml", ".json", ".npz"])
-def test_the_reduced_game_can_be_saved(tmp_path, suffix):
-    for name in ("intersection", "partition"):
-        reduction = ace.reduce(ace.catalog.get(name))
-        path = tmp_path / f"{name}{suffix}"
-        reduction.game.save(path)
-        loaded = ace.load(path)
-        assert loaded.digest == reduction.game.digest
-        solution = ace.solve(loaded, CE())
-        assert solution.values == pytest.approx(ace.solve(reduction.original, CE()).values, abs=1e-8)
-        assert ace.verify(reduction.original, reduction.lift(solution.policy), CE()).ok
 
 
 def test_exact_spending_in_labels(tmp_path):
@@ -164,18 +144,6 @@ def test_a_mask_that_is_no_product(concept, tmp_path):
     assert ace.solve(again.game, concept).values == pytest.approx(solution.values, abs=1e-9)
     solution.save(tmp_path / "masked.ace")
     assert ace.load(tmp_path / "masked.ace").digest == game.digest
-
-
-def test_the_mask_matters():
-    """With every joint action allowed, matching pennies of size three pays otherwise."""
-    whole = ace.MarkovGame.from_arrays(
-        np.ones((1, 3, 3, 1)), np.stack([np.eye(3), 1 - np.eye(3)], axis=-1)[None], horizon=1
-    )
-    part = ace.MarkovGame.from_arrays(
-        np.ones((1, 3, 3, 1)), np.stack([np.eye(3), 1 - np.eye(3)], axis=-1)[None], horizon=1, legal=ALLOWED[None]
-    )
-    assert ace.solve(whole, CE()).values == pytest.approx([1 / 3, 2 / 3], abs=1e-9)
-    assert ace.solve(part, CE("egalitarian")).values == pytest.approx([0.5, 0.5], abs=1e-9)
 
 
 def test_its_words_are_about_the_reduced_game():

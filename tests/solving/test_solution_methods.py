@@ -110,10 +110,6 @@ def test_arguments_that_there_are_not(solution):
     for call, name in ((ace.verify, "verify"), (ace.solve, "solve")):
         with pytest.raises(TypeError, match=rf"^{name}: unknown argument 'threads'.*LocalEngine\(threads=\.\.\.\)"):
             call(game, threads=2)
-    with pytest.raises(TypeError, match=r"^simulate: unknown argument 'episode', did you mean 'episodes'"):
-        ace.simulate(game, solution, episode=3)
-    with pytest.raises(TypeError, match=r"^simulate: missing a required argument: 'episodes'"):
-        ace.simulate(game, solution)
 
 
 def test_flags_of_numpy_are_flags(solution):

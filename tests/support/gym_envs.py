@@ -178,32 +178,18 @@ class FaceDown(Small):
 
 
 class Recorded(Small):
-    """Pays recorded prices, and goes on in the record where the last episode stopped."""
+    """Pays recorded prices, and goes on in the record where the last episode stopped, or pays in every second episode only."""
 
     def __init__(self, survivor):
-        self.at, self.prices, self.survivor = 0, [3.0, 1.0, 4.0, 1.5, 9.0, 2.0, 6.0] * 9, survivor
+        self.at, self.odd, self.prices, self.survivor = 0, False, [3.0, 1.0, 4.0, 1.5, 9.0, 2.0, 6.0] * 9, survivor
         self.record = iter(self.prices)
 
     def begin(self, seed):
-        self.steps = 0
+        self.steps, self.odd = 0, not self.odd
 
     def step(self, action):
         self.steps, self.at = self.steps + 1, self.at + 1
+        if self.survivor == "parity":
+            return 0, float(self.odd), False, False, {}
         price = next(self.record) if self.survivor == "iterator" else self.prices[self.at % 7]
         return self.steps, price * action, False, False, {}
-
-
-class MaskedAtFirst(Small):
-    """Action 0 is allowed from the second step on, 1 always, 2 never, and 3 in the second step."""
-
-    observations, choices = 9, 4
-
-    def begin(self, seed):
-        self.cell = 0
-
-    def info(self):
-        return {"action_mask": np.array([self.cell > 0, True, False, self.cell == 1])}
-
-    def step(self, action):
-        self.cell += 1
-        return self.cell, float(action), False, False, self.info()

@@ -16,6 +16,7 @@ from acegames.model.user_functions import Building
 from acegames.system import progress
 from acegames.system.compiling import compiling
 from acegames.system.progress import Progress
+from games import alone
 
 
 @pytest.fixture(scope="module")
@@ -24,15 +25,8 @@ def solution():
 
 
 def build(progress):
-    return ace.MarkovGame.from_functions(
-        players=["a"],
-        horizon=3,
-        initial=0,
-        actions=lambda t, s: [(0, 1)],
-        outcomes=lambda t, s, a: [(1, a[0], None)],
-        reward=lambda t, s, a: [a[0]],
-        progress=progress,
-    )
+    stepping = {"horizon": 3, "initial": 0, "actions": (0, 1), "progress": progress}
+    return alone(lambda t, s, a: [(1, a[0], None)], reward=lambda t, s, a: [a[0]], **stepping)
 
 
 def composed(progress):

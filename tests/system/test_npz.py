@@ -8,7 +8,6 @@ import zipfile
 import numpy as np
 import pytest
 
-from acegames.errors import BadFile
 from acegames.system import npz as module
 from acegames.system.container import read_archive
 from acegames.system.limits import Limit
@@ -25,7 +24,7 @@ def path(tmp_path):
 
 def rewrite(path, members):
     """Write a zip of (name, bytes) members by hand."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(path, "w") as archive:
         for name, content in members:
             archive.writestr(name, content)
 
@@ -64,44 +63,13 @@ def test_fortran_and_big_endian_arrays(tmp_path):
     assert head.dtype == np.dtype("i4")
 
 
-def test_truncation(path, tmp_path):
-    whole = path.read_bytes()
-    cut = tmp_path / "cut"
-    for length in sorted({*range(0, len(whole), 5), *range(len(whole) - 100, len(whole))}):
-        cut.write_bytes(whole[:length])
-        refused(cut)
-
-
-def test_byte_flips_are_refused_or_harmless(path, tmp_path):
-    whole = path.read_bytes()
-    rng = np.random.default_rng(5)
-    flipped = tmp_path / "flipped"
-    refusals = 0
-    for position in range(len(whole)):
-        damaged = bytearray(whole)
-        damaged[position] ^= 1 << int(rng.integers(8))
-        flipped.write_bytes(damaged)
-        try:
-            check(flipped)
-        except BadFile:
-            refusals += 1
-    assert refusals > len(whole) / 2
-
-
 @pytest.mark.parametrize(
     ("members", "words"),
     [
         ([("x.npy", npy(np.arange(3)))], "holds 'npz'"),
         ([("word/document.xml", b"<xml/>")], "unexpected member"),
         ([("header.json", b"{")], "not valid JSON"),
-        ([("header.json", b'{"format": "a", "format": "b"}')], "'format' occurs twice"),
-        ([("header.json", b'{"format": "acegames-test", "version": NaN}')], "NaN"),
-        ([("header.json", b"[" * 100_000)], "not valid JSON"),
-        ([("header.json", b"[]")], "names no format"),
         ([("header.json", header(format="acegames-policy"))], "'acegames-policy'"),
-        ([("header.json", header(version=3))], "version 3"),
-        ([("header.json", header(version="1"))], "version is '1'"),
-        ([("header.json", header(version=True))], "version is True"),
         ([("header.json", header())], "some are missing"),
         ([("header.json", header()), ("y.npy", npy(np.arange(3)))], "some are missing or foreign"),
         ([("header.json", header(members=None)), ("x.npy", npy(np.arange(3)))], "missing or foreign"),
@@ -135,47 +103,37 @@ def test_a_head_without_end_is_not_read(tmp_path):
     assert "Header info length" in refused(path)
 
 
-@pytest.mark.parametrize(
-    ("array", "taken"),
-    [(np.zeros(500, dtype=np.uint8), 4000), (np.zeros((500, 0)), 4000), (np.zeros((0, 500)), 4000)],
-)
-def test_entries_count_as_eight_bytes(tmp_path, monkeypatch, array, taken):
+@pytest.mark.parametrize("shape", [(500, 0), (0, 500)])
+def test_rows_without_entries_are_bounded(tmp_path, monkeypatch, shape):
     path = tmp_path / "bomb"
-    rewrite(path, [("header.json", header()), ("x.npy", npy(array))])
-    monkeypatch.setattr(module, "PACKED", Limit(taken, 0))
+    rewrite(path, [("header.json", header()), ("x.npy", npy(np.zeros(shape)))])
+    monkeypatch.setattr(module, "EMPTY_ROWS", Limit(500, 0))
     read_archive(path, KIND)
-    monkeypatch.setattr(module, "PACKED", Limit(taken - 1, 0))
-    assert f"would take {taken} bytes" in refused(path)
+    monkeypatch.setattr(module, "EMPTY_ROWS", Limit(499, 0))
+    assert "500 rows without entries" in refused(path)
 
 
-def test_texts_count_as_objects(tmp_path, monkeypatch):
-    path = tmp_path / "bomb.npz"
-    np.savez_compressed(path, names=np.array(["a"] * 100))
-    monkeypatch.setattr(module, "PACKED", Limit(100 * 132 - 1, 0))
-    assert "would take 13200 bytes" in refused(path, PLAIN)
+def test_compressed_and_encrypted_archives(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez_compressed(path, x=np.zeros(5))
+    assert "'x.npy' is compressed; store it uncompressed, with numpy.savez" in refused(path, PLAIN)
+    rewrite(path, [("header.json", header()), ("x.npy", npy(np.zeros(1)))])
+    content = path.read_bytes()
+    at = content.rindex(b"PK\x01\x02") + 8  # the flags of the last member
+    path.write_bytes(content[:at] + b"\x01" + content[at + 1 :])
+    assert "'x.npy' is encrypted" in refused(path)
 
 
-def test_arrays_are_counted_together(tmp_path, monkeypatch):
-    path = tmp_path / "bomb.npz"
-    np.savez_compressed(path, **{f"x{k}": np.zeros(100, dtype=np.uint8) for k in range(5)})
-    monkeypatch.setattr(module, "PACKED", Limit(3000, 0))
-    assert "up to 'x3.npy'" in refused(path, PLAIN)
-    np.savez(path, **{f"x{k}": np.zeros(100, dtype=np.uint8) for k in range(5)})  # the file itself is that large
-    assert len(read_archive(path, PLAIN)[2]) == 5
+def test_a_long_header(path, monkeypatch):
+    monkeypatch.setattr(module, "HEADER", 20)
+    assert "at most 20 are allowed" in refused(path)
 
 
-def test_a_header_that_unfolds_to_much(tmp_path, monkeypatch):
-    path = tmp_path / "bomb"
-    rewrite(path, [("header.json", header(members=[], more="a" * 10_000))])
-    monkeypatch.setattr(module, "PACKED_HEADER", Limit(5000, 1))
-    assert "header.json has 10" in refused(path)
-
-
-def test_zip_bomb(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "COMPRESSED", 10_000)
-    path = tmp_path / "bomb"
-    rewrite(path, [("header.json", header()), ("x.npy", npy(np.zeros(5000)))])
-    assert "would unfold to" in refused(path)
+def test_members_that_are_larger_than_the_file(path):
+    content = path.read_bytes()
+    at = content.rindex(b"PK\x01\x02") + 24  # the size of the last member
+    path.write_bytes(content[:at] + struct.pack("<I", 10**6) + content[at + 4 :])
+    assert "bytes of arrays in a file of" in refused(path)
 
 
 def test_duplicate_member(tmp_path):

@@ -42,12 +42,6 @@ def test_game_files(name, tmp_path):
         assert ace.load(tmp_path / name).digest == game.digest
 
 
-def test_tables_of_games():
-    for game in games():
-        table, rest = game.to_table()
-        assert ace.MarkovGame.from_table(table, **rest).digest == game.digest
-
-
 def test_arrays_of_games():
     """Dense arrays hold games in which every state can act at all times and the cost does not depend on the next state."""
     held = 0

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import acegames as ace
+from same_bytes import outcome
 
 CHILD = """
 import hashlib, json, sys
@@ -124,14 +125,6 @@ def any_game(rng):
     return ace.MarkovGame.from_arrays(transition, reward, cost, budget, horizon=horizon)
 
 
-def bytes_or_error(game, concept, dense, path):
-    try:
-        ace.solve(game, concept, engine=ace.LocalEngine(dense=dense)).save(path)
-    except ace.AceError as error:
-        return str(error)
-    return path.read_bytes()
-
-
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=SLOW) for seed in range(1, 10))])
 def test_boxes_and_lists_of_random_games(seed, tmp_path):
     rng = np.random.default_rng(seed)
@@ -140,7 +133,8 @@ def test_boxes_and_lists_of_random_games(seed, tmp_path):
         game = any_game(rng)
         options = [None, "welfare", "egalitarian", "fair"]
         concept = [ace.CE, ace.CCE, ace.Nash][rng.integers(3)](options[rng.integers(4)])
-        written = [bytes_or_error(game, concept, dense, tmp_path / "solution.ace") for dense in (True, False, None)]
+        engines = [ace.LocalEngine(dense=dense) for dense in (True, False, None)]
+        written = [outcome(game, concept, tmp_path / "solution.ace", engine=engine) for engine in engines]
         assert written[0] == written[1] == written[2]
         if isinstance(written[0], bytes):
             ways |= {layer.by_cell for layer in ace.Policy.load(tmp_path / "solution.ace").layers}

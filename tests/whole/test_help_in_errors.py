@@ -14,11 +14,6 @@ def solution():
     return ace.solve(ace.catalog.get("intersection"))
 
 
-def test_a_solution_in_place_of_its_game(solution):
-    with pytest.raises(ace.InvalidGame, match=r"got Solution, must be a MarkovGame; solution\.game is one"):
-        ace.solve(solution)
-
-
 def test_names_that_one_may_look_for(solution):
     with pytest.raises(AttributeError, match=r"^MarkovGame has no attribute 'load'; acegames\.load\(path\) reads"):
         ace.MarkovGame.load("game.yaml")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import tokenize
 from collections import Counter
@@ -46,9 +47,12 @@ VAGUE = {
 """Words that say nothing of what they name, as names of variables, functions, classes and modules."""
 
 
-def trees():
-    """Every file of the package with its syntax tree."""
-    return [(path, ast.parse(path.read_text())) for path in FILES]
+@functools.cache
+def definitions():
+    """Every file of the package with its module, classes and functions."""
+    kinds = (ast.Module, ast.ClassDef, *FUNCTIONS)
+    every = [(path, ast.walk(ast.parse(path.read_text()))) for path in FILES]
+    return [(path, [node for node in nodes if isinstance(node, kinds)]) for path, nodes in every]
 
 
 def twice(names):
@@ -57,7 +61,7 @@ def twice(names):
 
 
 def test_a_class_name_stands_for_one_class():
-    classes = [node.name for _, tree in trees() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    classes = [node.name for _, nodes in definitions() for node in nodes if isinstance(node, ast.ClassDef)]
     assert len(classes) > 100
     assert not twice(classes)
 
@@ -76,26 +80,26 @@ def is_property(function):
     return bool(names & {"property", "cached_property", "setter"})
 
 
-def first_words(tree):
+def first_words(nodes):
     """Line and first word of the docstring of each function."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, FUNCTIONS) and not is_property(node) and (said := ast.get_docstring(node)):
             yield node.lineno, said.split()[0].strip(",.:;")
 
 
 def test_docstrings_of_functions_begin_with_a_verb():
     wrong = [
-        f"{path.name}:{line} {word}" for path, tree in trees() for line, word in first_words(tree) if word not in VERBS
+        f"{path.name}:{line} {word}"
+        for path, nodes in definitions()
+        for line, word in first_words(nodes)
+        if word not in VERBS
     ]
     assert not wrong
 
 
 def test_no_docstring_needs_its_neighbour():
-    nodes = (node for _, tree in trees() for node in ast.walk(tree))
-    documented = [node for node in nodes if isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Module))]
-    assert not [
-        x for node in documented if (x := ast.get_docstring(node) or "").startswith(("The same", "Return the same of"))
-    ]
+    said = [ast.get_docstring(node) or "" for _, nodes in definitions() for node in nodes]
+    assert not [x for x in said if x.startswith(("The same", "Return the same of"))]
 
 
 def names_in(path):

@@ -161,20 +161,6 @@ def test_a_budget_that_makes_the_feasible_set_no_product(kind):
         check_solution(game, kind(objective=objective))
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_knapsack(seed):
-    rng = np.random.default_rng(seed)
-    weights, values = rng.integers(1, 9, size=6).tolist(), rng.integers(1, 20, size=6).tolist()
-    capacity = int(rng.integers(5, 25))
-    cost, reward = (lambda t, a, x=x: [x[t] * (a == ("take",))] for x in (weights, values))
-    game = one_state(["solo"], [("take", "leave")], cost, reward, horizon=6, budget=[capacity])
-    best = [0] * (capacity + 1)
-    for w, v in zip(weights, values, strict=True):
-        best = [max(best[c], best[c - w] + v if c >= w else 0) for c in range(capacity + 1)]
-    for kind in (CE, CCE):
-        assert ace.solve(game, kind()).values == pytest.approx([best[-1]])
-
-
 @pytest.mark.parametrize("kind", [CE, CCE])
 @pytest.mark.parametrize("objective", ["welfare", "egalitarian", "fair", "chaser", (1, 3)])
 def test_six_cycle(kind, objective):

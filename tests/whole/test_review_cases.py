@@ -81,27 +81,6 @@ def test_numpy_numbers_inside_labels_and_weights_can_be_saved(tmp_path):
     assert ace.verify(game, lifted, ace.CCE()).ok
 
 
-def test_a_text_is_not_a_list_of_labels():
-    with pytest.raises(ace.InvalidGame, match="not text"):
-        ace.MarkovGame.from_functions(
-            players=["a", "b"],
-            horizon=1,
-            initial=0,
-            actions=lambda t, s: ["go", "stay"],
-            outcomes=lambda t, s, a: [(1, 0, None)],
-            reward=lambda t, s, a: (0, 0),
-        )
-    with pytest.raises(ace.InvalidGame, match="constraints"):
-        alone([0], [1, 2], 1, constraints="ab")
-
-
-def test_forgotten_budgets_are_noticed():
-    with pytest.raises(ace.InvalidGame, match="no budget"):
-        alone([1, 2], None, 1)
-    with pytest.raises(ace.InvalidGame, match="no budget"):
-        ace.MarkovGame.from_arrays(np.ones((1, 2, 1)), np.zeros((1, 2, 1)), np.ones((1, 2, 1)), horizon=1)
-
-
 @pytest.mark.parametrize("call", [ace.solve, ace.feasibility, ace.estimate])
 def test_a_name_is_not_a_game(call):
     with pytest.raises(ace.InvalidGame, match=r"catalog\.get"):

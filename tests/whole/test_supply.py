@@ -9,9 +9,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-import licences
+from proof_checker import ROOT, load
 
-CONSTRAINTS = licences.ROOT / "constraints"
+licences = load(ROOT / "docs" / "_licences.py")
+CONSTRAINTS = ROOT / "constraints"
 PROJECT = tomllib.loads(licences.PROJECT.read_text())["project"]
 BROUGHT_ALONG = {"click", "pyparsing"}  # by typer and matplotlib; today's warn of what the oldest of those do
 UNTESTED = {"benchmarl", "pygambit", "sb3-contrib"}  # no binaries for the Python of the oldest versions; with PyTorch
@@ -97,4 +98,4 @@ def test_the_docs_list_every_direct_dependency():
     text = licences.DOCS.read_text()
     for name in [*for_users(), "uPlot"]:
         assert f"\n| {name} | " in text, f"{name} is missing: make licences"
-    assert "MIT" in (licences.ROOT / "src/acegames/report/assets/uplot.LICENSE.txt").read_text()
+    assert "MIT" in (ROOT / "src/acegames/report/assets/uplot.LICENSE.txt").read_text()

@@ -1,8 +1,8 @@
 """What files are called and what they may ask for, in one place. Files may come from strangers.
 
 A limit is checked before memory is taken. It stands well above what real games need, and low enough
-that an ordinary machine survives what it lets through. Uncompressed arrays have no limit: whoever
-could store them can load them.
+that an ordinary machine survives what it lets through. Arrays have no limit: they are stored
+uncompressed, and whoever could store them can load them.
 
 This loads nothing, so that the completion of the command line is quick.
 """
@@ -87,13 +87,5 @@ LAYERED = Limit(2**31, 100)
 
 # -- archives
 HEADER = 2**29  # bytes of a header
+EMPTY_ROWS = Limit(2**24, 6)  # rows of an array without columns, which takes no room, by bytes of the file
 UNFOLDED = Limit(2**26, 100)  # bytes that a Parquet table may unfold to, by bytes of the file
-
-# Bytes that the compressed members of a zip archive may unfold to: at most COMPRESSED, and PACKED
-# by bytes of the file. Entries of arrays count as ENTRY bytes or more, texts as TEXT_ENTRY more.
-COMPRESSED, PACKED = 2**31, Limit(2**27, 50)
-ENTRY, TEXT_ENTRY = 8, 128
-
-# Bytes of a compressed header, and values in it, by bytes of the file. One rare character makes it
-# four times as long in memory. A value takes a hundred bytes, and three bytes may pack a thousand.
-PACKED_HEADER, HEADER_VALUES = Limit(2**24, 16), Limit(2**22, 1)

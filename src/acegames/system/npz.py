@@ -2,9 +2,8 @@
 
 A header is JSON that says the kind of a file, its version and what it holds. `numpy.load` opens an
 archive that is written here. A member `header.json` ({"format": kind, "version": 1, "members":
-[names of the arrays], ...}) tells our archives from plain numpy files. Nothing is pickled. Members
-may be compressed, as by `numpy.savez_compressed`; what they unfold to is then bounded by the size
-of the file (see `limits`).
+[names of the arrays], ...}) tells our archives from plain numpy files. Nothing is pickled or
+compressed, so an archive holds no more than the file has bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import BadFile, TooLarge
 from acegames.system.atomic import Path, writing
-from acegames.system.limits import COMPRESSED, ENTRY, HEADER, HEADER_VALUES, PACKED, PACKED_HEADER, TEXT_ENTRY
+from acegames.system.limits import EMPTY_ROWS, HEADER
 from acegames.system.machine import available_memory
 
 Arrays = dict[str, NDArray[Any]]
@@ -122,15 +121,11 @@ def read_npz(file: IO[bytes], wanted: tuple[str, ...]) -> tuple[str, dict[str, A
     """Return (kind, header, arrays) of an archive; the header of a plain file is its size."""
     size = os.fstat(file.fileno()).st_size
     with zipfile.ZipFile(file) as archive:
-        bounds = _SizeBounds(archive, size)
+        _check_members(archive, size)
         kind: str = PLAIN
         header: dict[str, Any] = {"bytes": size}
         if MEMBER in archive.NameToInfo:
-            content = archive.read(MEMBER)
-            most = HEADER_VALUES.at(size)
-            if sum(map(content.count, (b",", b"[", b"{"))) > most:  # no value without one of these
-                raise BadFile(f"{MEMBER} holds more than {most} values, too many for a file of that size")
-            header = read_header(content)
+            header = read_header(archive.read(MEMBER))
             kind = header["format"]
         check_kind(kind, wanted)
         names = [info.filename.removesuffix(".npy") for info in archive.infolist() if info.filename != MEMBER]
@@ -139,55 +134,31 @@ def read_npz(file: IO[bytes], wanted: tuple[str, ...]) -> tuple[str, dict[str, A
             members = header.pop("members", [])
             if not isinstance(members, list) or sorted(names) != sorted(map(str, members)):
                 raise BadFile("its arrays are not those that its header names, some are missing or foreign")
-        return kind, header, {name: _read_array(archive, name, bounds, texts=kind == PLAIN) for name in names}
+        return kind, header, {name: _read_array(archive, name, size, texts=kind == PLAIN) for name in names}
 
 
-class _SizeBounds:
-    """Bounds what the members of an archive may take once they are read.
-
-    Members that are stored uncompressed are bounded by the file itself and not counted.
-    """
-
-    def __init__(self, archive: zipfile.ZipFile, size: int) -> None:
-        """Check the names and declared sizes of all members, before any is read."""
-        self.size, self.most, self.taken = size, min(COMPRESSED, PACKED.at(size)), 0
-        declared = {True: 0, False: 0}  # bytes, by whether they are compressed
-        for info in archive.infolist():
-            if archive.NameToInfo[info.filename] is not info:
-                raise BadFile(f"the member {info.filename!r} occurs twice")
-            if info.filename != MEMBER and not info.filename.endswith(".npy"):
-                raise BadFile(f"unexpected member {info.filename!r}, not an acegames file")
-            if info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise BadFile(f"member {info.filename!r} is encrypted or compressed in an unknown way")
-            compressed = info.compress_type != zipfile.ZIP_STORED
-            declared[compressed] += info.file_size
-            most = min(HEADER, PACKED_HEADER.at(size)) if compressed else HEADER
-            if info.filename == MEMBER and info.file_size > most:
-                raise BadFile(f"{MEMBER} has {info.file_size} bytes, in a file of that size at most {most} are allowed")
-        if declared[False] > size:
-            raise BadFile(f"declares {declared[False]} bytes of arrays in a file of {size} bytes")
-        if declared[True] > self.most:
-            raise self._too_dense(f"would unfold to {declared[True]} bytes")
-        total = sum(declared.values())
-        if total > ALWAYS_FREE and total > available_memory():
-            raise TooLarge(f"holds {total} bytes of arrays, {available_memory()} bytes of memory are free")
-
-    def take(self, info: zipfile.ZipInfo, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        """Count an array; BadFile where all of them together take too much."""
-        if info.compress_type == zipfile.ZIP_STORED and 0 not in shape:
-            return
-        each = dtype.itemsize + TEXT_ENTRY if dtype.kind == "U" else max(ENTRY, dtype.itemsize)
-        self.taken += each * math.prod(max(1, length) for length in shape)  # empty arrays may have many rows
-        if self.taken > self.most:
-            raise self._too_dense(f"its arrays, up to {info.filename!r}, would take {self.taken} bytes")
-
-    def _too_dense(self, what: str) -> BadFile:
-        return BadFile(
-            f"{what}, in a file of {self.size} bytes {self.most} are allowed; store it uncompressed (numpy.savez)"
-        )
+def _check_members(archive: zipfile.ZipFile, size: int) -> None:
+    """Check the names and declared sizes of all members, before any is read."""
+    total = 0
+    for info in archive.infolist():
+        if archive.NameToInfo[info.filename] is not info:
+            raise BadFile(f"the member {info.filename!r} occurs twice")
+        if info.filename != MEMBER and not info.filename.endswith(".npy"):
+            raise BadFile(f"unexpected member {info.filename!r}, not an acegames file")
+        if info.flag_bits & 1:
+            raise BadFile(f"member {info.filename!r} is encrypted")
+        if info.compress_type != zipfile.ZIP_STORED:
+            raise BadFile(f"member {info.filename!r} is compressed; store it uncompressed, with numpy.savez")
+        if info.filename == MEMBER and info.file_size > HEADER:
+            raise BadFile(f"{MEMBER} has {info.file_size} bytes, at most {HEADER} are allowed")
+        total += info.file_size
+    if total > size:
+        raise BadFile(f"declares {total} bytes of arrays in a file of {size} bytes")
+    if total > ALWAYS_FREE and total > available_memory():
+        raise TooLarge(f"holds {total} bytes of arrays, {available_memory()} bytes of memory are free")
 
 
-def _read_array(archive: zipfile.ZipFile, name: str, bounds: _SizeBounds, *, texts: bool) -> NDArray[Any]:
+def _read_array(archive: zipfile.ZipFile, name: str, size: int, *, texts: bool) -> NDArray[Any]:
     """Read one member; its size was checked, so that its content may be read at once."""
     info = archive.NameToInfo[f"{name}.npy"]
     content = archive.read(info)
@@ -203,7 +174,9 @@ def _read_array(archive: zipfile.ZipFile, name: str, bounds: _SizeBounds, *, tex
     declared, held = math.prod(shape) * dtype.itemsize, len(content) - stream.tell()
     if min(shape, default=0) < 0 or declared != held:
         raise BadFile(f"member {info.filename!r} declares shape {shape} of {dtype} but holds {held} bytes")
-    bounds.take(info, shape, dtype)
+    rows = math.prod(max(1, length) for length in shape)
+    if 0 in shape and rows > EMPTY_ROWS.at(size):
+        raise BadFile(f"member {info.filename!r} has {rows} rows without entries, at most {EMPTY_ROWS.at(size)} may be")
     data = np.frombuffer(content, np.uint8)[stream.tell() :]
     if text and (data.view(f"{dtype.str[0]}u4") > 0x10FFFF).any():
         raise BadFile(f"member {info.filename!r} holds what is not text")

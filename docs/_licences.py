@@ -14,7 +14,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 PROJECT, DOCS = ROOT / "pyproject.toml", ROOT / "docs" / "reference" / "supply.md"
 BEGIN, END = "<!-- licences -->\n", "<!-- end of licences -->\n"
 FOR_DEVELOPERS = {"dev", "bench", "docs"}
