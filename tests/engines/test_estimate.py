@@ -244,7 +244,7 @@ def test_runs_lie_evenly(cells, number, length):
 
 
 def test_nothing_is_compiled_for_an_estimate(monkeypatch):
-    """Where kernels are not compiled, the time is from stored figures, and the words say so."""
+    """Where kernels are not compiled, the time is from stored figures, without the time to compile, and the words say so."""
 
     def not_compiled(*given):
         with compiling.nothing_compiled():
@@ -254,9 +254,9 @@ def test_nothing_is_compiled_for_an_estimate(monkeypatch):
     game = random_game(3, 6, 8)
     told = ace.estimate(game)
     assert not told.measured and told.counted and told.seconds > 0
-    assert "from stored figures" in str(told)
+    assert "from stored figures, without the time to compile" in str(told)
     compiling.check_wanted("solve_cells")  # outside anything may be compiled
-    with pytest.raises(ace.TooLarge, match="stored figures"):
+    with pytest.raises(ace.TooLarge, match="stored figures, without the time to compile"):
         ace.solve(game, engine=ace.LocalEngine(seconds=1e-9))
 
 
@@ -296,7 +296,7 @@ def test_words():
     assert str(told(threads=1)).endswith(" on 1 thread")
     guessed = str(told(pairs=12_543_210, counted=False))
     assert guessed.startswith("about 13,000,000 stage games after clipping (estimated by sampling); ")
-    assert str(told(measured=False)).endswith("(from stored figures)")
+    assert str(told(measured=False)).endswith("(from stored figures, without the time to compile)")
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,9 @@ def warm() -> Answer:
     began = time.perf_counter()
     with working("compiling"):
         compile_kernels()
-    return Answer({"seconds": time.perf_counter() - began})
+    took = time.perf_counter() - began
+    out.print(f"Compiled, or found compiled, in {took:.0f} s.")
+    return Answer({"seconds": took})
 
 
 def bench(

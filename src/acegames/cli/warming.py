@@ -4,32 +4,46 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from contextlib import suppress
+from threading import Thread
 
 import acegames as ace
 from acegames.cli.bench import random_game
 from acegames.system.atomic import one_process_at_a_time
 from acegames.system.compiled import running
 from acegames.system.machine import processors
-from acegames.system.machine_code import python_process
+from acegames.system.machine_code import can_start_python, python_process
 
 
-def warm(*, nice: bool = False) -> None:
+def warm(*, helping: bool = False) -> None:
     """Compile the kernels that most games need, unless they are kept on disk already.
 
-    One process of a user does so at a time. With `nice` it leaves the processors to others.
+    One process of a user does so at a time. One that is helping another leaves it the processors,
+    and ends with it.
     """
-    if nice and hasattr(os, "nice"):
-        os.nice(19)
-    with one_process_at_a_time("kernels"):
+    if helping:
+        Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+        if hasattr(os, "nice"):
+            os.nice(19)
+    with one_process_at_a_time("kernels", wait=not helping) as alone:
         other = None
-        if processors() > 1 and not nice:
+        if helping and not alone:
+            return
+        if processors() > 1 and not helping and can_start_python():
             with suppress(OSError):
                 other = subprocess.Popen(**python_process(f"from {__name__} import correlated; correlated()"))
         nash_and_lists()
         correlated()
         if other is not None:
             other.wait()
+
+
+def _end_with(parent: int) -> None:
+    """End this process once the one that began it is gone."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(0)
 
 
 def correlated() -> None:

@@ -90,7 +90,7 @@ class Estimate(Shown):
     @property
     def time(self) -> str:
         """The time in words."""
-        how = "" if self.measured else " (from stored figures)"
+        how = "" if self.measured else " (from stored figures, without the time to compile)"
         return f"{seconds_said(self.seconds)} on {self.threads} thread{'s' * (self.threads != 1)}{how}"
 
     def __str__(self) -> str:

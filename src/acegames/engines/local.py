@@ -50,6 +50,7 @@ from acegames.engines.stages import (
 )
 from acegames.errors import TooLarge
 from acegames.model.arrays import Floats, Ints, frozen, pointers
+from acegames.model.checks import check_flag
 from acegames.model.game import MarkovGame
 from acegames.policy.layer import Reached, answers
 from acegames.safety.cells import LayerSpace
@@ -97,6 +98,9 @@ class LocalEngine:
             check_whole("threads", self.threads, 1)
         check_limit("memory", self.memory)
         check_limit("seconds", self.seconds)
+        for what in ("dense", "compiled"):
+            if getattr(self, what) is not None:
+                check_flag(what, getattr(self, what))
 
     def plan(self, game: MarkovGame, lattice: Lattice) -> Space:
         """Lay out the boxes of a game; cheap."""

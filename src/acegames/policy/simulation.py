@@ -81,7 +81,7 @@ class Rollouts(Shown):
         full = self.capacities or (None,) * len(constraints)
         error = [f" ± {e:.2g}" if len(self.returns) > 1 else "" for e in said["std_error"]]
         means = [f"{p}{m:.6g}{e}" for p, m, e in zip(players, said["mean"], error, strict=True)]
-        limits = map(self._beside, range(len(constraints)))
+        limits = map(self._limit_words, range(len(constraints)))
         each = list(zip(constraints, said["max_spent"], limits, said["wasted"], full, strict=True))
         largest = [f"{name}{x:.6g}{limit}" for name, x, limit, _, capacity in each if capacity is None]
         lowest = [f"{name}{full - x:.6g} of {full:.6g}" for name, x, _, _, full in each if full is not None]
@@ -98,7 +98,7 @@ class Rollouts(Shown):
         ]
         return "\n".join(filter(None, lines))
 
-    def _beside(self, m: int) -> str:
+    def _limit_words(self, m: int) -> str:
         """Return what to say of a budget beside the largest cost."""
         if not self.limits or not isinstance(self.limits[m], list):
             return f" of {number(self.limits[m])}" if self.limits else ""

@@ -231,11 +231,12 @@ def try_lock(handle: int) -> bool | None:
 
 
 @contextmanager
-def one_process_at_a_time(what: str) -> Iterator[None]:
+def one_process_at_a_time(what: str, *, wait: bool = True) -> Iterator[bool]:
     """Wait until none of this user's processes on this machine is in here for the same, then go on.
 
     Where files cannot be locked, and after LONGEST_WAIT, it goes on as well: this is for what is
-    nearly always right without.
+    nearly always right without. With `wait=False` it goes on at once; what is given says whether
+    none is in here.
     """
     handle = None
     with suppress(OSError, KeyError, ImportError):  # the last two: a user without a name
@@ -243,9 +244,11 @@ def one_process_at_a_time(what: str) -> Iterator[None]:
         handle = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
     try:
         until = time.monotonic() + LONGEST_WAIT
-        while handle is not None and try_lock(handle) is False and time.monotonic() < until:
+        free = handle is None or try_lock(handle) is not False
+        while wait and not free and time.monotonic() < until:
             time.sleep(0.02)
-        yield
+            free = handle is None or try_lock(handle) is not False
+        yield free
     finally:
         if handle is not None:
             with suppress(OSError):  # closing is not enough where a child has the file open

@@ -7,7 +7,7 @@ small games are solved sooner than that. So
 - kernels are interpreted until that has taken LOADING seconds in this process. Then machine code
   that is on disk is loaded;
 - where there is none, another process begins to compile after HOPING seconds, at low priority, and
-  this one goes on interpreting for COMPILING seconds in all, and then waits for it;
+  this one goes on interpreting for COMPILING seconds in all, and then compiles what is missing;
 - the time of situations that are known to come (`expect`) counts as spent, so that large games are
   compiled at once, as is a kernel that is given LARGE arrays.
 
@@ -33,13 +33,14 @@ from acegames.system.compiling import only_kept
 LOADING, HOPING, COMPILING = 0.5, 2.0, 10.0  # seconds of this process that are spent interpreting
 LARGE = 2**20  # numbers in all arrays of a call
 PER_SITUATION = 3e-4  # seconds that it takes to solve or to verify one, interpreted
-PATIENCE = 60  # times as much is interpreted without numba
+PATIENCE = 12  # times as much is interpreted without numba
 
 F = TypeVar("F", bound=Callable[..., Any])
 registered: list[Any] = []
 """Functions that only kernels call, with the options by which numba compiles them."""
 
 _compiled = ContextVar[bool | None]("_compiled", default=None)
+_expected = ContextVar("_expected", default=0.0)  # seconds that what is to come would take, interpreted
 
 
 def kernel(function: F) -> F:
@@ -99,7 +100,8 @@ class Kernel:
             with np.errstate(all="ignore"):
                 return _plain(self.py_func(*arguments))
         finally:
-            meter.seconds += time.thread_time() - began
+            if _compiled.get() is None:
+                meter.seconds += time.thread_time() - began
 
     def _is_to_be_compiled(self, arguments: tuple[Any, ...]) -> bool:
         wanted = _compiled.get()
@@ -107,19 +109,21 @@ class Kernel:
             return self._ready if wanted is None else wanted
         if only_kept():
             return True
-        numbers = numbers_in(arguments)
-        if meter.seconds < self._look and numbers < LARGE:
+        numbers, seconds = numbers_in(arguments), max(meter.seconds, _expected.get())
+        if seconds < self._look and numbers < LARGE:
             return False
         if not numba_is_installed():
-            if numbers > PATIENCE * LARGE or meter.seconds > PATIENCE * COMPILING:
+            if numbers > PATIENCE * LARGE or _expected.get() > PATIENCE * COMPILING:
                 raise MissingExtra("a game of this size needs machine code: pip install numba")
             return False
-        from acegames.system.machine_code import compile_in_background, is_kept
+        from acegames.system.machine_code import background, is_kept
 
-        self._look = meter.seconds + LOADING
-        self._ready = numbers >= LARGE or meter.seconds >= COMPILING or is_kept(self, arguments)
-        if not self._ready and meter.seconds > HOPING:
-            compile_in_background()
+        self._look, cached = meter.seconds + LOADING, is_kept(self, arguments)
+        self._ready = cached or numbers >= LARGE or seconds >= COMPILING
+        if self._ready and not cached:
+            background.end()  # it has a lower priority than this process, which would wait for it
+        elif not cached and seconds > HOPING:
+            background.begin()
         return self._ready
 
     @functools.cached_property
@@ -163,11 +167,15 @@ def numba_is_installed() -> bool:
 
 @contextmanager
 def running(compiled: bool | None) -> Iterator[None]:
-    """Have kernels that this thread runs compiled, or interpreted; None leaves it as it is."""
-    before = _compiled.set(_compiled.get() if compiled is None else compiled)
+    """Have kernels that this thread runs compiled, or interpreted; None leaves it as it is.
+
+    What is expected within is expected within only.
+    """
+    before, expected = _compiled.set(_compiled.get() if compiled is None else compiled), _expected.set(_expected.get())
     try:
         yield
     finally:
+        _expected.reset(expected)
         _compiled.reset(before)
 
 
@@ -179,9 +187,9 @@ def numbers_in(arguments: Any) -> int:
 
 
 def expect(situations: float) -> bool:
-    """Count the time that so many situations would take as spent; return whether kernels are
-    compiled for them at once.
+    """Count the time that so many situations would take as spent, until `running` ends; return
+    whether kernels are compiled for them at once.
     """
-    meter.seconds = max(meter.seconds, situations * PER_SITUATION)
+    _expected.set(max(_expected.get(), situations * PER_SITUATION))
     wanted = _compiled.get()
-    return numba_is_installed() and (meter.seconds > COMPILING if wanted is None else wanted)
+    return numba_is_installed() and (_expected.get() > COMPILING if wanted is None else wanted)

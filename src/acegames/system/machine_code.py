@@ -23,6 +23,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import os
 import pickle
 import subprocess
 import sys
@@ -116,11 +117,10 @@ def bound_for(typing_context: Any) -> Iterator[None]:
 def is_kept(kernel: Kernel, arguments: tuple[Any, ...]) -> bool:
     """Return whether machine code of a kernel is on disk, for such arguments."""
     compiled = kernel.machine_code
-    cache = compiled._cache
-    if not isinstance(cache, KernelCache):
+    if not hasattr(compiled._cache, "holds"):  # numba's own
         return False
     types = tuple(map(compiled.typeof_pyval, arguments))
-    return cache.holds(cache._index_key(types, compiled.targetctx.codegen()))
+    return bool(compiled._cache.holds(compiled._cache._index_key(types, compiled.targetctx.codegen())))
 
 
 def compile_in_subprocess(kernel: Kernel, code: str) -> None:
@@ -139,20 +139,33 @@ def compile_in_subprocess(kernel: Kernel, code: str) -> None:
         cache.compiling_process = _GoesOn(**python_process(code))
 
 
-def compile_in_background() -> None:
-    """Have another process compile the usual kernels, at low priority, once.
+class Background:
+    """The process that compiles the usual kernels at low priority, begun at most once."""
 
-    Whoever needs one of them meanwhile waits for it.
-    """
-    with _beginning:
-        if KernelCache.compiling_process is None and can_start_python():
-            with contextlib.suppress(OSError):
-                process = _GoesOn(**python_process("from acegames.cli.warming import warm; warm(nice=True)"))
-                Thread(target=process.wait, daemon=True).start()  # so that it is no zombie when it has ended
-                KernelCache.compiling_process = process
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._changing = Lock()
+
+    def begin(self) -> None:
+        """Begin to compile; the process ends with this one."""
+        with self._changing:
+            if self._process is None and can_start_python():
+                with contextlib.suppress(OSError):
+                    self._process = _GoesOn(
+                        **python_process("from acegames.cli.warming import warm; warm(helping=True)")
+                    )
+                    Thread(target=self._process.wait, daemon=True).start()  # so that it is no zombie when it has ended
+
+    def end(self) -> None:
+        """End the process; the kernels that it has compiled are kept."""
+        with self._changing:
+            if self._process is not None and self._process.poll() is None:
+                self._process.terminate()
 
 
-_beginning = Lock()
+background = Background()
+if hasattr(os, "register_at_fork"):  # a child has no helper, and must not wait for a lock that nobody gives back
+    os.register_at_fork(after_in_child=lambda: background.__init__())  # type: ignore[misc]
 
 
 def can_start_python() -> bool:
