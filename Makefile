@@ -9,7 +9,7 @@ PYTEST := -m pytest -n $(WORKERS) --dist worksteal --durations=25
 # The tests start many interpreters, which should not compile the same sources each time.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: install demo test test-all test-gambit test-gpu test-learners test-storm test-oldest wheel-test licences lock reliability mutation bench bench-cluster gallery notebooks learners commands docs lint types format clean
+.PHONY: install demo test test-all test-gambit test-gpu test-interpreted test-learners test-storm test-oldest wheel-test licences lock reliability mutation bench bench-cluster gallery notebooks learners commands docs lint types format clean
 
 install: $(VENV)/.developed  ## create .venv with acegames and its development tools
 
@@ -49,6 +49,9 @@ test-storm: install  ## the tests that need Storm, whose wheel takes 50 MB (and 
 test-gpu: install  ## the GPU engine without a GPU: its kernels compiled, and driven on the processor; installs 260 MB
 	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[gpu]'
 	$(BIN)/python -m pytest tests/engines/test_gpu.py tests/engines/test_gpu_code.py tests/verifier/test_on_card.py tests/verifier/test_on_card_code.py
+
+test-interpreted: install  ## all digests without compiled code, and some with numba as it is, in some ten minutes
+	$(BIN)/python $(PYTEST) tests/whole/test_same_bits.py tests/whole/test_interpreted.py
 
 test-all: install  ## every test, the slow ones too
 	$(BIN)/python $(PYTEST)
