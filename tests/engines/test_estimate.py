@@ -145,7 +145,7 @@ def test_the_first_steps_are_those_of_the_game():
 def test_measuring_changes_no_answer(concept, dense):
     """The sample of a small game is all of it, and solving afterwards gives the same bits."""
     game = random_game(3, 6, 8)
-    engine = ace.LocalEngine(threads=2, dense=dense)
+    engine = ace.LocalEngine(threads=2, dense=dense, compiled=True)
     try:
         before = ace.solve(game, concept, engine=engine)
     except ace.NoEquilibrium:

@@ -264,5 +264,5 @@ def test_the_kernel_for_ties_is_compiled_from_the_beginning_where_there_is_a_pro
     monkeypatch.setattr(local, "processors", lambda: processors)
     monkeypatch.setattr(local, "compile_ahead", done.append)
     monkeypatch.setattr(local, "explore", lambda *given: done.append("explored") or real(*given))
-    ace.solve(ace.catalog.get("intersection"), ace.CE())
+    ace.solve(ace.catalog.get("intersection"), ace.CE(), engine=ace.LocalEngine(compiled=True))
     assert done[: len(before) + 1] == [*before, "explored"] and "left" in done
