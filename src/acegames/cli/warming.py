@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
+import sys
 from contextlib import suppress
 from threading import Thread
 
@@ -13,7 +13,7 @@ from acegames.cli.bench import random_game
 from acegames.system.atomic import one_process_at_a_time
 from acegames.system.compiled import running
 from acegames.system.machine import processors
-from acegames.system.machine_code import can_start_python, python_process
+from acegames.system.machine_code import background, can_start_python, python_process
 
 
 def warm(*, helping: bool = False) -> None:
@@ -23,7 +23,8 @@ def warm(*, helping: bool = False) -> None:
     and ends with it.
     """
     if helping:
-        Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+        background.helping = True
+        Thread(target=_end_with_input, daemon=True).start()
         if hasattr(os, "nice"):
             os.nice(19)
     with one_process_at_a_time("kernels", wait=not helping) as alone:
@@ -39,10 +40,9 @@ def warm(*, helping: bool = False) -> None:
             other.wait()
 
 
-def _end_with(parent: int) -> None:
-    """End this process once the one that began it is gone."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
+def _end_with_input() -> None:
+    """End this process once the one that began it is gone, which holds the other end of a pipe."""
+    sys.stdin.buffer.read()
     os._exit(0)
 
 

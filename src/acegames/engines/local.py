@@ -125,20 +125,16 @@ class LocalEngine:
         store: LayerStore | None = None,
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""
-        store, correlated = InMemory() if store is None else store, len(game.players) > 1 and not concept.product
+        store = InMemory() if store is None else store
         with running(self.compiled), Team(self.threads or processors()) as team:
             planned = self.plan(game, lattice)
-            compiled = expect(int(planned.totals.sum())) and len(game.players) > 1
-            if compiled:
-                compile_ahead("nash" if concept.product else "plain")
-            if compiled and correlated and processors() > 2:
-                compile_ahead("left")
+            if planned.dense:  # else boxes may have far more cells than there are situations
+                compile_soon(int(planned.totals.sum()), game, concept, ties=processors() > 2)
             prepared = self._prepared(planned, lattice, concept, store, team)
             if prepared is None:
                 return None
             space, predicted = prepared
-            if compiled and correlated:
-                compile_ahead("left")  # not before on two processors: each has something to compile
+            compile_soon(predicted.pairs, game, concept, ties=True)  # before, two processors had enough to compile
             base = baseline(game, space.played)
             solver = self._solver(space, lattice, concept, base, store, team)
             result = backward(solver, base, store, progress, team)
@@ -185,6 +181,14 @@ class LocalEngine:
         return explored, predicted
 
 
+def compile_soon(cells: int, game: MarkovGame, concept: Concept, *, ties: bool) -> None:
+    """Begin to compile what so many cells need in other processes, if they are many."""
+    if expect(cells) and len(game.players) > 1:
+        compile_ahead("nash" if concept.product else "plain")
+        if ties and not concept.product:
+            compile_ahead("left")
+
+
 def _timed(
     predicted: Estimate, counted: PairCounts, took: float, lattice: Lattice, concept: Concept, team: Team
 ) -> Estimate:
@@ -193,7 +197,7 @@ def _timed(
     `took` are the seconds of counting.
     """
     seen = counted.seen
-    if not (seen.feasible and expect(int(counted.space.totals.sum()))) or deviation_seconds(seen) > SECONDS:
+    if not (seen.feasible and expect(predicted.pairs)) or deviation_seconds(seen) > SECONDS:
         return predicted
     try:
         allowed = reached_bytes(seen, predicted, concept, InMemory())

@@ -27,6 +27,7 @@ from acegames.safety.explore import listed
 from acegames.safety.space import Space
 from acegames.stage.nash import solve_stages
 from acegames.stage.program import deviation_table, goal_of
+from acegames.system.compiled import running
 
 TABLES = ("row_ptr", "out_ptr", "next_state", "cost", "prob")  # of `Transitions`: the game's own
 
@@ -316,8 +317,9 @@ def _needed(games: Games) -> Any:
     return solve_cells if games == "plain" else solve_written
 
 
+@running(compiled=True)
 def solve_one(games: Games) -> None:
-    """Solve a stage game of one joint action; the arrays have the types of all others."""
+    """Solve a stage game of one joint action, compiled; the arrays have the types of all others."""
     choices = Choices(read_only(np.zeros((1, 2), np.int32)), np.zeros((1, 2), np.int32), np.arange(3, dtype=np.int64))
     one, ends, nothing = np.zeros(1, np.int64), np.arange(2, dtype=np.int64), np.zeros((1, len(PLAYERS)))
     written = StageGames(one, ends, one, one, np.zeros((1, 4)))

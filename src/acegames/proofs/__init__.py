@@ -39,6 +39,7 @@ from acegames.model.random_costs import RandomCost
 from acegames.model.user_functions import TOLERANCE, public
 from acegames.solving.pipeline import Solution
 from acegames.system.atomic import check_place, writing
+from acegames.system.compiled import running
 from acegames.system.container import little_bytes
 from acegames.system.display import Shown
 from acegames.system.npz import Arrays, array_types
@@ -202,7 +203,7 @@ class Situations(NamedTuple):
             raise InvalidOption(f"{NOT_CERTIFIED} {nonsense[0]}")
         counted = Counted.of(game, rules)
         units = ExactUnits(counted.game)
-        with BlockThreads() as threads:
+        with running(compiled=None), BlockThreads() as threads:
             subgames = Subgames.of(counted.game, units, threads)
         times = range(len(subgames.keys) - 1)
         entries = sum(int(np.diff(game.layer(t).row_ptr)[subgames.pairs(t)[0]].sum()) for t in times)

@@ -88,7 +88,7 @@ class Kernel:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.py_func = function
-        self._ready, self._look = False, LOADING
+        self._ready, self._look = False, 0.0
         functools.update_wrapper(self, function)
 
     def __call__(self, *arguments: Any) -> Any:
@@ -110,7 +110,8 @@ class Kernel:
         if only_kept():
             return True
         numbers, seconds = numbers_in(arguments), max(meter.seconds, _expected.get())
-        if seconds < self._look and numbers < LARGE:
+        soon = seconds < LOADING or meter.seconds < self._look
+        if soon and seconds < COMPILING and numbers < LARGE:
             return False
         if not numba_is_installed():
             if numbers > PATIENCE * LARGE or _expected.get() > PATIENCE * COMPILING:
@@ -120,10 +121,8 @@ class Kernel:
 
         self._look, cached = meter.seconds + LOADING, is_kept(self, arguments)
         self._ready = cached or numbers >= LARGE or seconds >= COMPILING
-        if self._ready and not cached:
-            background.end()  # it has a lower priority than this process, which would wait for it
-        elif not cached and seconds > HOPING:
-            background.begin()
+        if not self._ready and seconds > HOPING:
+            background.begin(self)
         return self._ready
 
     @functools.cached_property
@@ -151,7 +150,7 @@ def _plain(result: Any) -> Any:
 
 
 class Meter:
-    """How long this process has interpreted kernels."""
+    """How long this process has interpreted kernels that might have been compiled."""
 
     seconds = 0.0
 

@@ -116,7 +116,7 @@ def compile_notice(*, cached: bool) -> None:
     """Log a warning (shown on standard error unless logging is set up otherwise), once, when
     kernels are compiled."""
     log.warning(
-        "acegames: compiling kernels that no earlier run has needed; this takes up to twenty seconds of an idle machine"
+        "acegames: compiling kernels that are not kept on disk yet; this takes up to twenty seconds of an idle machine"
         if cached
         else "acegames: compiling kernels, which takes up to twenty seconds of an idle machine in every process, because neither "
         "the installation nor the user's cache folder can be written; set NUMBA_CACHE_DIR to a folder that can"

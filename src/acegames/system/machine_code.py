@@ -117,7 +117,7 @@ def bound_for(typing_context: Any) -> Iterator[None]:
 def is_kept(kernel: Kernel, arguments: tuple[Any, ...]) -> bool:
     """Return whether machine code of a kernel is on disk, for such arguments."""
     compiled = kernel.machine_code
-    if not hasattr(compiled._cache, "holds"):  # numba's own
+    if not hasattr(compiled._cache, "holds"):  # numba's own, or none
         return False
     types = tuple(map(compiled.typeof_pyval, arguments))
     return bool(compiled._cache.holds(compiled._cache._index_key(types, compiled.targetctx.codegen())))
@@ -133,7 +133,7 @@ def compile_in_subprocess(kernel: Kernel, code: str) -> None:
     cache = getattr(compiled, "_cache", None)
     if not isinstance(cache, KernelCache) or cache.cache_path is None or cache.holds():
         return
-    if processors() < 2 or not can_start_python():
+    if background.helping or processors() < 2 or not can_start_python():
         return
     with contextlib.suppress(OSError):
         cache.compiling_process = _GoesOn(**python_process(code))
@@ -142,18 +142,25 @@ def compile_in_subprocess(kernel: Kernel, code: str) -> None:
 class Background:
     """The process that compiles the usual kernels at low priority, begun at most once."""
 
+    helping = False  # whether this is that process, which begins no other
+
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._changing = Lock()
 
-    def begin(self) -> None:
-        """Begin to compile; the process ends with this one."""
+    def begin(self, kernel: Kernel) -> None:
+        """Begin to compile, if what this kernel becomes can be kept.
+
+        The process ends with this one, because it reads to the end of a pipe.
+        """
+        if not hasattr(kernel.machine_code._cache, "holds"):
+            return
         with self._changing:
             if self._process is None and can_start_python():
-                with contextlib.suppress(OSError):
-                    self._process = _GoesOn(
-                        **python_process("from acegames.cli.warming import warm; warm(helping=True)")
-                    )
+                how = python_process("from acegames.cli.warming import warm; warm(helping=True)")
+                how |= {"stdin": subprocess.PIPE, "creationflags": getattr(subprocess, "IDLE_PRIORITY_CLASS", 0)}
+                with contextlib.suppress(OSError, RuntimeError):
+                    self._process = _GoesOn(**how)
                     Thread(target=self._process.wait, daemon=True).start()  # so that it is no zombie when it has ended
 
     def end(self) -> None:
@@ -246,6 +253,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         overload = self._read_overload(signature, target)
         if overload is None:
             check_wanted(repr(self))
+            background.end()  # both would compile the same
             compile_notice(cached=True)
         if overload is None and self.compiling_process is not None:
             with compiling():

@@ -200,8 +200,8 @@ def verify(
             walked = follow(counted, reader, reader.units)
         else:
             walked = Walked(plain_row(reader.units.amounts(evaluated.worst)), np.zeros(len(evaluated.worst)), None)
-    if exact and evaluated.gains is not None:
-        evaluated = _exactly(game, policy, concept, reader, evaluated, progress)
+        if exact and evaluated.gains is not None:
+            evaluated = _exactly(game, policy, concept, reader, evaluated, progress)
     exact = exact and evaluated.gains is not None
     problems = [] if counted.exact else unsound(game, policy, rules)
     problems += _problems(game, policy, reader, walked, evaluated, tol)
