@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 import acegames as ace
-from acegames.engines import local
+from acegames.engines import local, stages
 from acegames.engines.forecast import FIXED_BYTES
 from acegames.kernels import batches
 from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
 from acegames.safety.reduction import feasible_graph
 from acegames.safety.space import plan
+from acegames.system import compiled
 from games import one_state, spending
 from oracle import random_game
 from random_games import changing_game
@@ -266,3 +267,12 @@ def test_the_kernel_for_ties_is_compiled_from_the_beginning_where_there_is_a_pro
     monkeypatch.setattr(local, "explore", lambda *given: done.append("explored") or real(*given))
     ace.solve(ace.catalog.get("intersection"), ace.CE(), engine=ace.LocalEngine(compiled=True))
     assert done[: len(before) + 1] == [*before, "explored"] and "left" in done
+
+
+@pytest.mark.parametrize(("games", "kernel"), [("plain", batches.solve_cells), ("left", batches.solve_written)])
+def test_what_is_compiled_ahead_is_compiled_however_small_it_is(games, kernel, monkeypatch):
+    monkeypatch.setattr(compiled, "LARGE", 2**60)
+    assert kernel.machine_code
+    for name, value in (("_ready", False), ("py_func", None)):  # which cannot be interpreted
+        monkeypatch.setattr(kernel, name, value)
+    stages.solve_one(games)
