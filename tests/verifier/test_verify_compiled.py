@@ -59,16 +59,16 @@ def agreed_and_true(game, answers, concept):
     return found
 
 
-@blocks(240, 60)
+@blocks(240, 80)
 @pytest.mark.parametrize("faults", [0.0, 0.02, 0.3])
 def test_all_ways_agree_on_random_policies(faults, first):
     kinds = []
-    for seed in range(first, first + 60):
+    for seed in range(first, first + 80):
         game = drawn_game(seed)
         kinds.append(kind_of(agreed_and_true(game, RandomAnswers(game, seed, faults), [CE(), CCE()][seed // 6 % 2])))
     assert kinds.count("infeasible") >= 5, kinds
-    rare = {"off the path"} if first == 0 else set()  # one in some dozens
-    assert set(kinds) >= {0.0: {"ok", "unstable"}, 0.02: {"unstable", "witness"}, 0.3: {"witness"} | rare}[faults]
+    wanted = {0.0: {"ok", "unstable"}, 0.02: {"unstable", "witness"}, 0.3: {"witness", "off the path"}}
+    assert set(kinds) >= wanted[faults]
 
 
 @blocks(160, 40)

@@ -28,9 +28,9 @@ def warm(*, helping: bool = False) -> None:
         if hasattr(os, "nice"):
             os.nice(19)
     with one_process_at_a_time("kernels", wait=not helping) as alone:
-        other = None
         if helping and not alone:
             return
+        other = None
         if processors() > 1 and not helping and can_start_python():
             with suppress(OSError):
                 other = subprocess.Popen(**python_process(f"from {__name__} import correlated; correlated()"))
