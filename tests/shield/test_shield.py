@@ -140,6 +140,24 @@ def test_outside_of_the_safe_pairs_there_is_no_answer(game):
                     ask(t, state, (c,))
 
 
+def test_a_pair_must_be_reached_through_safe_actions():
+    """Spec 2: x leads to p (fine) or q (a dead end), y to r: p could be played, but no safe play comes there."""
+    where = {"x": [(0.5, "p", 0), (0.5, "q", 0)], "y": [(1.0, "r", 0)]}
+    game = alone(
+        lambda s, a: where.get(a[0]) or [(1.0, s, 1 if s == "q" else 0)],
+        actions=lambda s: [("x", "y") if s == "root" else ("go",)],
+        initial="root",
+        budget=0,
+    )
+    shield = ace.Shield(game)
+    assert shield.actions == (("x", "y", "go"),)
+    assert shield.joint(0, "root", 0).tolist() == [False, True, False]  # `go` is not offered there
+    assert shield.joint(1, "r", 0).tolist() == [False, False, True]
+    for state in "pq":
+        with pytest.raises(UnknownPair, match="this situation is not reachable under feasible play"):
+            shield.joint(1, state, 0)
+
+
 @pytest.mark.parametrize(("chance", "safe"), [(0.0, True), (1e-300, False), (5e-324, False)])
 def test_what_cannot_happen_does_not_count_and_what_hardly_can_does(chance, safe):
     dared = [(1.0 - chance, "s", 1), (chance, "s", 2)]
