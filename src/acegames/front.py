@@ -33,6 +33,8 @@ from acegames.model.composing import compose
 from acegames.model.game import MarkovGame
 from acegames.model.random_costs import RandomCost, random_cost
 from acegames.model.user_functions import Building, OnBuilding
+from acegames.payoffs.payoffs import Payoffs, PayoffSet, payoffs
+from acegames.policy.memory import MemoryPolicy, MemoryRunner
 from acegames.policy.policy import Policy, Runner
 from acegames.policy.simulation import Rollouts, simulate
 from acegames.policy.tracker import CostTracker
@@ -65,11 +67,12 @@ __all__ += ["round_costs", "Rounded", "discount"]
 __all__ += ["feasibility", "Feasibility", "reduce", "Reduction", "Shield", "ShieldRunner"]
 # an equilibrium
 __all__ += ["CE", "CCE", "Nash", "solve", "Solution", "Guarantee", "Stats", "budget_curve", "BudgetCurve"]
+__all__ += ["payoffs", "Payoffs", "PayoffSet"]
 __all__ += ["bracket", "Bracket", "estimate", "Estimate"]
 # where it is computed
 __all__ += ["LocalEngine", "GPUEngine", "RayEngine", "ReferenceEngine", "Progress", "OnProgress"]
 # the policy that it hands over
-__all__ += ["Policy", "CostTracker", "Runner"]
+__all__ += ["Policy", "CostTracker", "Runner", "MemoryPolicy", "MemoryRunner"]
 # checks
 __all__ += ["verify", "Certificate", "prove", "Proof", "simulate", "Rollouts"]
 # to compare with, to look at, and to learn from samples

@@ -73,6 +73,7 @@ from acegames.verifier.policy_reader import Reader
 from acegames.verifier.subgames import Subgames
 from acegames.verifier.tolerance import Gain
 from acegames.verifier.walk import Step, Walked, Witness, follow, plain_row
+from acegames.verifier.with_memory import evaluate_with_memory, is_with_memory
 
 __all__ = ["Certificate", "Step", "Witness", "verify"]
 
@@ -195,8 +196,14 @@ def verify(
     counted = Counted.of(game, rules)
     reader = Reader(counted.game, policy, ExactUnits(counted.game), rounded=not counted.exact, product=concept.product)
     with running(engine.compiled if isinstance(engine, JudgesOnThreads) else None):
-        evaluated = _judge(engine, reader, concept, progress)
-        if evaluated.worst is None or not counted.exact:
+        if is_with_memory(policy):
+            evaluated = evaluate_with_memory(Subgames.of(counted.game, reader.units), reader, concept, progress)
+        else:
+            evaluated = _judge(engine, reader, concept, progress)
+        if is_with_memory(policy) and evaluated.worst is None:
+            unknown = np.full(len(game.constraints), np.nan)
+            walked = Walked(unknown, unknown, None)
+        elif evaluated.worst is None or not counted.exact:
             walked = follow(counted, reader, reader.units)
         else:
             walked = Walked(plain_row(reader.units.amounts(evaluated.worst)), np.zeros(len(evaluated.worst)), None)

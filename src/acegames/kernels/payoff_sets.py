@@ -1,0 +1,473 @@
+"""The sets of equilibrium payoffs of one time's situations, from those of the next (spec 12).
+
+For each listed cell: write out its program (`payoff_program`), then ask for the best promise in
+direction after direction, and keep what was found: of an *inner* set the points, which machines
+attain; of an *outer* one the corners of the half-spaces, which no equilibrium leaves.
+
+With two players directions come by refinement. Two neighbouring directions have a point and a line
+each; the lines meet in a corner. Where the corner lies more than `tol` beyond the edge between the
+points, the direction square to the edge is asked as well. With three and more players directions
+are given.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from acegames.kernels.boxes import box_of, box_totals
+from acegames.kernels.intrinsics import noinline
+from acegames.kernels.payoff_program import (
+    PayoffSets,
+    allocate_programs,
+    begin_program,
+    climb,
+    read_solution,
+)
+from acegames.kernels.records import Boxes, Bytes, Choices, Floats, Ints, Listed, NextLayer, Transitions
+from acegames.kernels.sparse import allocate_places, next_places
+from acegames.numerics import NOISE
+from acegames.system.compiled import allocates, inner, kernel
+
+INDIFFERENT = 1e-10
+"""What a deviation may gain, in units of the range of promises: promises that make a player
+indifferent would not survive rounding without."""
+SHARP = 1e-9
+"""What counts as `tol` at least: by so much INDIFFERENT moves points, in the same units."""
+SAME = 1e-11
+"""Points closer than this are one."""
+
+
+class SetRules(NamedTuple):
+    """Which sets are wanted."""
+
+    interim: bool  # CE; else CCE
+    floor: float
+    tol: float
+    outer: bool
+    # directions to ask in, first of all: of two players the four axes, counterclockwise
+    directions: Annotated[Floats, "directions N"]
+    # of three or more players: directions whose half-spaces meet in one point each, and the inverse of their matrix
+    corners: Annotated[Ints, "corners N"]
+    inverses: Annotated[Floats, "corners N N"]
+    most: int  # directions that are asked in one situation
+
+
+class SetLayer(NamedTuple):
+    """What the situations of one time are made of."""
+
+    keys: Ints
+    here: Boxes
+    step: Transitions
+    reward: Annotated[Floats, "R N"]
+    choices: Choices
+    after: NextLayer
+    listed: Listed
+    sets: PayoffSets  # of the next time
+
+
+class Found(NamedTuple):
+    """What was found in one situation, direction by direction, counterclockwise; and room."""
+
+    direction: Floats  # (V, N)
+    height: Floats  # (V,)
+    point: Floats  # (V, N)
+    needed: Bytes  # (V,) whether the point, or the half-space, is kept
+    corner: Floats  # (V, N) the kept points
+    origin: Ints  # (V,) and the direction that each comes from
+    # the solutions, where wanted
+    size: Ints  # (V,)
+    row: Ints  # (V, m)
+    chance: Floats  # (V, m)
+    choice: Ints  # (V, m, outcomes)
+
+
+class Machines(NamedTuple):
+    """What is recommended for promises: entries of promise q are ptr[q] : ptr[q+1]."""
+
+    wanted: Bytes  # of each point of this time's sets
+    own: Ints  # (cells+1,) where the points of each cell begin
+    ptr: Ints
+    row: Ints  # (E,) in the tables
+    chance: Floats  # (E,)
+    to: Annotated[Ints, "E outcomes"]  # the point of the next sets that is promised after each outcome
+    punished: Annotated[Bytes, "cells N"]  # of the next time: whether a deviation of the player can end there
+
+
+@allocates
+def _allocate_found(rules, players, places, outcomes, recording):
+    V, N = rules.most, players
+    S = V if recording else 0
+    return Found(
+        np.empty((V, N)), np.empty(V), np.empty((V, N)), np.empty(V, np.uint8), np.empty((max(V, len(rules.corners)), N)),
+        np.empty(max(V, len(rules.corners)), np.int64),
+        np.empty(S, np.int64), np.empty((S, places), np.int64), np.empty((S, places)), np.empty((S, places, outcomes), np.int64),
+    )  # fmt: skip
+
+
+@inner
+def _write_program(p, a, layer, rules, c, places, work):
+    """Write the program of listed cell p, in box a; return its joint actions and incentive rows."""
+    noinline()
+    step, sets, choices, unit, low = layer.step, layer.sets, layer.choices, work.unit, work.low
+    N = layer.reward.shape[1]
+    s = layer.here.states[a]
+    first = step.row_ptr[s]
+    box_totals(c, len(c), layer.keys[p] - layer.here.base[a], layer.here, a)
+    R = count = 0
+    for r in range(first, step.row_ptr[s + 1]):
+        work.place[r - first] = -1
+        if not next_places(r, c, step, layer.after, layer.listed, places):
+            continue
+        work.place[r - first], work.row[R] = R, r
+        for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
+            work.next_cell[count], work.chance[count] = places[o - step.out_ptr[r]], step.prob[o]
+            count += 1
+        R += 1
+        work.out_ptr[R] = count
+    for i in range(N):
+        least, most, size = np.inf, -np.inf, 0.0
+        for r in range(R):
+            worst = best = layer.reward[work.row[r], i]
+            gross = abs(worst)
+            for o in range(work.out_ptr[r], work.out_ptr[r + 1]):
+                cell, high = work.next_cell[o], -np.inf
+                for v in range(sets.ptr[cell], sets.ptr[cell + 1]):
+                    high = max(high, sets.point[v, i])
+                worst += work.chance[o] * sets.least[cell, i]
+                best += work.chance[o] * high
+                gross += work.chance[o] * max(abs(high), abs(sets.least[cell, i]))
+            work.worst[r, i] = worst
+            least, most, size = min(least, worst), max(most, best), max(size, gross)
+        span = most - least
+        low[i], unit[i] = least, 1.0 / span if span > 4.0 * NOISE * size else 0.0
+        work.push[i] = 4.0 * NOISE * size * unit[i]  # what rounding may have changed
+        for r in range(R):
+            work.base[r, i] = (layer.reward[work.row[r], i] - least) * unit[i]
+            work.worst[r, i] = (work.worst[r, i] - least) * unit[i]
+    return R, _write_incentives(R, first, layer, rules, work)
+
+
+@inner
+def _write_incentives(R, first, layer, rules, work):
+    """Write the incentive rows; return their number."""
+    noinline()
+    choices, K = layer.choices, 0
+    for i in range(layer.reward.shape[1]):
+        if work.unit[i] == 0.0:  # all promises are worth the same
+            continue
+        begin, end = choices.first_action[i], choices.first_action[i + 1]
+        for told in range(end - begin if rules.interim else 1):
+            for b in range(end - begin):
+                if rules.interim and b == told:
+                    continue
+                possible = False
+                for r in range(R):
+                    own = choices.action[work.row[r], i]
+                    counts = own == told if rules.interim else own != b
+                    work.member[K, r], work.deviation[K, r] = np.uint8(counts), 0.0
+                    if not counts:
+                        continue
+                    to = choices.deviation[work.row[r], begin + b]
+                    if to >= 0:
+                        to = work.place[to]
+                    possible = possible or to >= 0
+                    work.deviation[K, r] = work.worst[to, i] if to >= 0 else -rules.floor
+                if possible:
+                    work.player[K] = i
+                    work.slack[K] = INDIFFERENT * (1.0 + 0.01 * K) + work.push[i]
+                    K += 1
+    return K
+
+
+@inner
+def _ask(at, count, R, K, work, sets, rules, found):
+    """Ask in direction number `at`, which is written; return the number of directions."""
+    noinline()
+    goal = found.direction[at]
+    found.height[at] = climb(goal, False, R, K, work, sets)
+    read_solution(K, work, found.point[at])
+    found.needed[at] = 1
+    if len(found.size):
+        size = 0
+        for p in range(K + 1):
+            if work.step[p] > 0.0:
+                found.row[at, size], found.chance[at, size] = work.kind[p], work.step[p]
+                for o in range(work.out_ptr[work.kind[p] + 1] - work.out_ptr[work.kind[p]]):
+                    found.choice[at, size, o] = work.choice[p, o]
+                size += 1
+        found.size[at] = size
+    return count + 1
+
+
+@inner
+def _insert(at, count, found):
+    """Make room for a direction at a place."""
+    noinline()
+    n = found.direction.shape[1]
+    for j in range(count, at, -1):
+        found.height[j], found.needed[j] = found.height[j - 1], found.needed[j - 1]
+        for i in range(n):
+            found.direction[j, i], found.point[j, i] = found.direction[j - 1, i], found.point[j - 1, i]
+        if len(found.size):
+            found.size[j] = found.size[j - 1]
+            for e in range(found.size[j]):
+                found.row[j, e], found.chance[j, e] = found.row[j - 1, e], found.chance[j - 1, e]
+                for o in range(found.choice.shape[2]):
+                    found.choice[j, e, o] = found.choice[j - 1, e, o]
+
+
+@inner
+def _meet(j, k, found, corner):
+    """Write where the lines of two directions meet; return whether they do."""
+    a, b = found.direction[j], found.direction[k]
+    cross = a[0] * b[1] - a[1] * b[0]
+    if cross <= 1e-12:
+        return False
+    corner[0] = (found.height[j] * b[1] - found.height[k] * a[1]) / cross
+    corner[1] = (found.height[k] * a[0] - found.height[j] * b[0]) / cross
+    return True
+
+
+@inner
+def _refine(count, R, K, work, sets, rules, found):
+    """Ask between neighbouring directions of two players; return how many there are then."""
+    noinline()
+    j, least = 0, max(rules.tol, SHARP)
+    while j < count and count < rules.most:
+        k = (j + 1) % count
+        if found.needed[j] and found.needed[k] and _meet(j, k, found, work.push):
+            beyond = _beyond(found.point[j], work.push, found.point[k])
+            if beyond > least:
+                _insert(j + 1, count, found)
+                k = (j + 2) % (count + 1)
+                x, y = found.point[k, 0] - found.point[j, 0], found.point[k, 1] - found.point[j, 1]
+                length = (x * x + y * y) ** 0.5
+                found.direction[j + 1, 0], found.direction[j + 1, 1] = y / length, -x / length
+                count = _ask(j + 1, count, R, K, work, sets, rules, found)
+                k = (j + 2) % count
+                if _beyond(found.point[j], found.point[j + 1], found.point[k]) <= least:
+                    found.needed[j + 1] = 0
+                continue
+        j += 1
+    return count
+
+
+@inner
+def _beyond(a, b, c):
+    """Return how far b lies to the right of the way from a to c; 0 where that is no way."""
+    x, y = c[0] - a[0], c[1] - a[1]
+    length = (x * x + y * y) ** 0.5
+    return ((b[0] - a[0]) * y - (b[1] - a[1]) * x) / length if length > SAME else 0.0
+
+
+@inner
+def _thin(count, rules, found, room):
+    """Leave out half-spaces without which corners lie no more than `tol` further out.
+
+    No two neighbours are left out, nor an axis.
+    """
+    noinline()
+    least = max(rules.tol, SHARP)
+    for j in range(count):
+        found.needed[j] = 1
+    j = 0
+    while j < count - 1:
+        j += 1
+        if not found.needed[j - 1] or found.direction[j, 0] == 0.0 or found.direction[j, 1] == 0.0:
+            continue
+        if _meet(j - 1, (j + 1) % count, found, room):
+            over = found.direction[j, 0] * room[0] + found.direction[j, 1] * room[1] - found.height[j]
+            if over <= least:
+                found.needed[j] = 0
+
+
+@inner
+def _keep(kept, origin, room, found):
+    """Keep a point unless it is there already; return how many there are."""
+    corner = found.corner
+    for j in range(kept):
+        apart = 0.0
+        for i in range(len(room)):
+            apart = max(apart, abs(corner[j, i] - room[i]))
+        if apart <= SAME:
+            return kept
+    for i in range(len(room)):
+        corner[kept, i] = room[i]
+    found.origin[kept] = origin
+    return kept + 1
+
+
+@inner
+def _corners(count, rules, found, room):
+    """Keep the points of an inner set or the corners of an outer one; return their number."""
+    noinline()
+    n, kept = found.direction.shape[1], 0
+    if rules.outer and n > 2:
+        for q in range(len(rules.corners)):
+            for i in range(n):
+                room[i] = 0.0
+                for j in range(n):
+                    room[i] += rules.inverses[q, i, j] * found.height[rules.corners[q, j]]
+            inside = True
+            for v in range(count):
+                over = -found.height[v]
+                for i in range(n):
+                    over += found.direction[v, i] * room[i]
+                if over > SAME:
+                    inside = False
+                    break
+            if inside:
+                kept = _keep(kept, 0, room, found)
+        return kept
+    if rules.outer and n == 2:
+        _thin(count, rules, found, room)
+    for j in range(count):
+        if not found.needed[j]:
+            continue
+        if not rules.outer:
+            for i in range(n):
+                room[i] = found.point[j, i]
+        elif n == 1:
+            room[0] = found.height[j] * found.direction[j, 0]
+        else:
+            k = (j + 1) % count
+            k = k if found.needed[k] else (k + 1) % count
+            if not _meet(j, k, found, room):
+                continue
+        kept = _keep(kept, j, room, found)
+    q = 0
+    while n == 2 and q < kept and kept > 2:  # points of an edge
+        before, after = found.corner[(q + kept - 1) % kept], found.corner[(q + 1) % kept]
+        if 0.0 <= _beyond(before, found.corner[q], after) <= SHARP:
+            kept = _drop(q, kept, found)
+        else:
+            q += 1
+    return kept
+
+
+@inner
+def _drop(q, kept, found):
+    """Drop a kept point; return how many are left."""
+    for j in range(q, kept - 1):
+        found.origin[j] = found.origin[j + 1]
+        for i in range(found.corner.shape[1]):
+            found.corner[j, i] = found.corner[j + 1, i]
+    return kept - 1
+
+
+@inner
+def _solve_cell(p, a, layer, rules, c, places, work, found, none):
+    """Find the set of a listed cell; return how many points it has, and whether all is well.
+
+    The second is 0, 1 where not all directions could be asked, 2 where no point was found. The
+    third is the number of feasible joint actions.
+    """
+    noinline()
+    n, count = layer.reward.shape[1], 0
+    R, K = _write_program(p, a, layer, rules, c, places, work)
+    if not begin_program(R, K, work, layer.sets, none):
+        return 0, 2, R
+    for j in range(len(rules.directions)):
+        for i in range(n):
+            found.direction[count, i] = rules.directions[j, i]
+        count = _ask(count, count, R, K, work, layer.sets, rules, found)
+    if n == 2:
+        count = _refine(count, R, K, work, layer.sets, rules, found)
+    kept = _corners(count, rules, found, work.trial)
+    return kept, 1 if n == 2 and count >= rules.most else 0, R
+
+
+@kernel
+def find_sets(begin, end, layer, rules, widest, ptr, point, state):
+    """Write the sets of the listed cells number begin .. end-1.
+
+    ptr (cells+1,) and point (room, N) take them end to end, and state (cells,) is 0, 1 where not all
+    directions could be asked, 2 where no point was found. Return the number of points, or -1 where
+    there is no more room.
+    """
+    n, K = layer.reward.shape[1], incentives(layer.choices.first_action, rules.interim)
+    c, places = allocate_places(layer.step, widest)
+    work = allocate_programs(widest[0], widest[1], n, K)
+    found, none = _allocate_found(rules, n, K + 1, widest[1], False), np.zeros(n)
+    a = box_of(layer.keys[begin], layer.here.base) if begin < end else np.int64(0)
+    count = 0
+    for p in range(begin, end):
+        while layer.here.base[a + 1] <= layer.keys[p]:
+            a += 1
+        kept, state[p - begin], _ = _solve_cell(p, a, layer, rules, c, places, work, found, none)
+        if count + kept > len(point):
+            return -1
+        ptr[p - begin] = count
+        for q in range(kept):
+            _write_point(q, work, found, point[count + q])
+        count += kept
+    ptr[end - begin] = count
+    return count
+
+
+@inner
+def _write_point(q, work, found, point):
+    """Write a kept point in units of reward."""
+    for i in range(len(point)):
+        point[i] = work.low[i] + (found.corner[q, i] / work.unit[i] if work.unit[i] > 0.0 else 0.0)
+
+
+@kernel
+def find_machines(cells, layer, rules, widest, machines):
+    """Write what is recommended for the wanted points of some cells, in order.
+
+    The sets are found again, by the same steps, so the points are the same. Return how many entries
+    there are, or -1 where there is no more room.
+    """
+    n, K = layer.reward.shape[1], incentives(layer.choices.first_action, rules.interim)
+    c, places = allocate_places(layer.step, widest)
+    work = allocate_programs(widest[0], widest[1], n, K)
+    found, none = _allocate_found(rules, n, K + 1, widest[1], True), np.zeros(n)
+    a, count, promise = np.int64(0), 0, 0
+    machines.ptr[0] = 0
+    for p in cells:
+        while layer.here.base[a + 1] <= layer.keys[p]:
+            a += 1
+        kept, _, R = _solve_cell(p, a, layer, rules, c, places, work, found, none)
+        for q in range(kept):
+            if not machines.wanted[machines.own[p] + q]:
+                continue
+            j = found.origin[q]
+            if count + found.size[j] > len(machines.row):
+                return -1
+            for e in range(found.size[j]):
+                told = found.row[j, e]
+                machines.row[count], machines.chance[count] = work.row[told], found.chance[j, e]
+                begin = work.out_ptr[told]
+                for o in range(begin, work.out_ptr[told + 1]):
+                    machines.to[count, o - begin] = layer.sets.ptr[work.next_cell[o]] + found.choice[j, e, o - begin]
+                _mark_punished(told, R, layer, work, machines)
+                count += 1
+            promise += 1
+            machines.ptr[promise] = count
+    return count
+
+
+@inner
+def _mark_punished(told, R, layer, work, machines):
+    """Mark where play can be when another joint action was played, by its first deviator."""
+    action = layer.choices.action
+    for r in range(R):
+        i = 0
+        while i < action.shape[1] and action[work.row[r], i] == action[work.row[told], i]:
+            i += 1
+        if i < action.shape[1]:
+            for o in range(work.out_ptr[r], work.out_ptr[r + 1]):
+                machines.punished[work.next_cell[o], i] = 1
+
+
+@inner
+def incentives(first_action, interim):
+    """Return how many incentive rows a situation may have."""
+    count = 0
+    for i in range(len(first_action) - 1):
+        own = first_action[i + 1] - first_action[i]
+        count += own * (own - 1) if interim else own
+    return max(count, 1)

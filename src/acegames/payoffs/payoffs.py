@@ -1,0 +1,459 @@
+"""What the equilibria of a game can be worth: all of them, the best, and the worst for a player.
+
+The stage-wise solver chooses an equilibrium of each stage game by itself. With memory much more can
+be had: a promise of what comes later pays for what one does now (spec 12). `payoffs` finds what all
+subgame-perfect equilibria with such promises are worth, in every situation, as an inner set of
+points that policies attain and an outer set that no equilibrium leaves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from acegames.concepts import CCE, Concept, check_concept
+from acegames.engines import OnProgress, check_rewards
+from acegames.engines.local import LocalEngine
+from acegames.errors import InvalidOption, TooLarge
+from acegames.kernels.payoff_program import PayoffSets
+from acegames.model.arrays import Floats, Ints
+from acegames.model.budgets import read_total, to_units, unreachable
+from acegames.model.checks import counted, unknown
+from acegames.model.game import Label, MarkovGame, check_game
+from acegames.model.user_functions import OF_SOLVING, check_engine, public
+from acegames.model.words import named, number
+from acegames.payoffs import hull
+from acegames.payoffs.machine import machine
+from acegames.payoffs.sets import SetSolver, corner_inverses, template
+from acegames.policy.memory import MemoryPolicy, check_no_product
+from acegames.safety.explore import explore
+from acegames.safety.frontier import infeasible
+from acegames.safety.lattice import Lattice, lattice
+from acegames.safety.space import plan
+from acegames.system.compiled import expect, running
+from acegames.system.display import Shown, table_html
+from acegames.system.machine import available_memory, bytes_said, processors
+from acegames.system.progress import ProgressReporter
+from acegames.system.tasks import Team
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+BARGAINING = "bargaining"
+"""The objective of Nash bargaining: the largest product of what players gain over their worst."""
+INSIDE = 1e-9
+"""How far outside a point may lie to count as inside, as a share of the size of the set."""
+POINT_BYTES = 600
+"""Memory per situation and player, about: some ten points of both sets, and what finding them takes."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PayoffSet(Shown):
+    """What equilibria can be worth in one situation. `print` it for the best and the worst."""
+
+    players: tuple[Label, ...]
+    concept: Concept
+    vertices: Floats
+    """(K, N) points that policies attain, with everything between them; of two players the corners,
+    counterclockwise."""
+    bound: Floats
+    """(L, N) corners of a set that no equilibrium leaves."""
+
+    def __post_init__(self) -> None:
+        self.vertices.setflags(write=False)
+        self.bound.setflags(write=False)
+
+    @property
+    def size(self) -> float:
+        """The largest difference between two payoffs of one player in the outer set."""
+        return float((self.bound.max(axis=0) - self.bound.min(axis=0)).max())
+
+    def contains(self, point: Any) -> bool:
+        """Return whether a policy attains this payoff.
+
+        Args:
+            point: one number per player.
+        """
+        return self.distance(point) <= INSIDE * max(self.size, float(np.abs(self.vertices).max()) * 1e-3)
+
+    def distance(self, point: Any) -> float:
+        """Return how far a point is from the nearest payoff that a policy attains; 0 inside.
+
+        Args:
+            point: one number per player.
+        """
+        point = self._point(point)
+        return float(np.linalg.norm(hull.nearest(self.vertices, point) @ self.vertices - point))
+
+    def nearest(self, point: Any) -> Floats:
+        """Return the payoff (N,) that a policy attains and that is nearest to a point.
+
+        Args:
+            point: one number per player.
+        """
+        return hull.nearest(self.vertices, self._point(point)) @ self.vertices
+
+    def support(self, direction: Any) -> float:
+        """Return the largest weighted sum of payoffs that a policy attains.
+
+        Args:
+            direction: one weight per player, of any sign.
+        """
+        return float((self.vertices @ self._point(direction, "direction")).max())
+
+    def best(self, objective: Any = "welfare") -> Floats:
+        """Return the payoffs (N,) of the best equilibrium; ties go to the first player, and so on.
+
+        Args:
+            objective: as in `CE`; or "bargaining", the largest product of what players gain over
+                their worst.
+        """
+        return self._mixture(objective) @ self.vertices
+
+    def worst(self, player: Label) -> float:
+        """Return the least payoff of a player in any equilibrium: what it can be held to.
+
+        Args:
+            player: one of the players.
+        """
+        if player not in self.players:
+            raise InvalidOption(f"player: {unknown('player', player, self.players)}")
+        return float(self.vertices[:, self.players.index(player)].min())
+
+    def gap(self, objective: Any = "welfare") -> float:
+        """Return by how much at most an equilibrium could be better than `best`, in the objective.
+
+        Args:
+            objective: as in `best`.
+        """
+        return max(self._score(self.bound, objective) - self._score(self.vertices, objective), 0.0)
+
+    def plot(self, *, ax: Axes | None = None, game: MarkovGame | None = None) -> Axes:
+        """Draw the set for two players, as `acegames.plot.payoffs` does.
+
+        Args:
+            ax: the axes to draw on.
+            game: the game, for what one controller for all would get.
+        """
+        from acegames.plot import payoffs as draw
+
+        return draw(self, ax=ax)
+
+    def to_frame(self) -> DataFrame:
+        """Return the vertices as a table (pandas), a column per player."""
+        from acegames.system.extras import optional
+
+        frame: DataFrame = optional("pandas", "tables", "pandas").DataFrame(self.vertices, columns=list(self.players))
+        return frame
+
+    def _point(self, point: Any, name: str = "point") -> Floats:
+        try:
+            array = np.asarray(point, dtype=np.float64).reshape(-1)
+        except (TypeError, ValueError):
+            array = np.zeros(0)
+        if len(array) != len(self.players) or not np.isfinite(array).all():
+            raise InvalidOption(
+                f"{name}: got {point!r:.60}, must be {len(self.players)} finite numbers, one per player"
+            )
+        return array
+
+    def _least(self) -> Floats:
+        least: Floats = self.vertices.min(axis=0)
+        return least
+
+    def _mixture(self, objective: Any) -> Floats:
+        """Return the weights (K,) of vertices that make the best payoff."""
+        if isinstance(objective, str) and objective == BARGAINING and BARGAINING not in self.players:
+            return hull.fairest_product(self.vertices, self._least())
+        return hull.best_mixture(self.vertices, self._asked(objective), self.players)
+
+    def _asked(self, objective: Any) -> Concept:
+        concept = replace(self.concept, objective=objective)
+        try:
+            concept.weights(self.players)
+        except InvalidOption as error:
+            raise InvalidOption(f"{error}, or {BARGAINING!r}") from None
+        return concept
+
+    def _score(self, corners: Floats, objective: Any) -> float:
+        """Return the largest score of an objective over the hull of some corners."""
+        if isinstance(objective, str) and objective == BARGAINING and BARGAINING not in self.players:
+            gains = hull.fairest_product(corners, self._least()) @ corners - self._least()
+            return float(np.prod(np.maximum(gains, 0.0)) ** (1.0 / len(gains)))
+        concept = self._asked(objective)
+        score = concept.score((hull.best_mixture(corners, concept, self.players) @ corners)[None], self.players)
+        return 0.0 if score is None else float(score[0])
+
+    def _rows(self) -> list[tuple[str, Floats, str]]:
+        """Return what the words and the table list: a name, payoffs, and a bound."""
+        said = [("best welfare", "welfare"), ("best egalitarian", "egalitarian"), ("bargaining", BARGAINING)]
+        rows = [] if len(self.players) == 1 else [(name, self.best(o), number(self.gap(o))) for name, o in said]
+        for p, player in enumerate(self.players):
+            rows.append(
+                (
+                    f"best for {named('player', player)}".strip(),
+                    self.best(self._unit(p)),
+                    number(self.gap(self._unit(p))),
+                )
+            )
+        return rows
+
+    def _unit(self, p: int) -> tuple[float, ...]:
+        return tuple(float(k == p) for k in range(len(self.players)))
+
+    def __str__(self) -> str:
+        what = f"Payoffs of every {self.concept.words.noun}"
+        lines = [f"{what}: everything between {counted(len(self.vertices), 'point')}."]
+        for name, values, gap in self._rows():
+            each = ", ".join(f"{p} {x:.6g}" for p, x in zip(self.players, values, strict=True))
+            lines.append(f"{name[0].upper()}{name[1:]}: {each} (at most {gap} from the best).")
+        held = ", ".join(f"{p} {self.worst(p):.6g}" for p in self.players)
+        lines.append(f"Can be held to: {held}.")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [(name, *(f"{x:.6g}" for x in values), gap) for name, values, gap in self._rows()]
+        rows.append(("can be held to", *(f"{self.worst(p):.6g}" for p in self.players), ""))
+        heads = ("payoffs", *map(str, self.players), "from the best, at most")
+        notes = [str(self).splitlines()[0]]
+        return table_html(heads, rows, notes, left=1, picture=self._picture())
+
+    def _picture(self) -> str:
+        """Return the polygon as SVG; nothing where it cannot be drawn."""
+        if len(self.players) != 2:
+            return ""
+        with contextlib.suppress(ImportError):
+            from acegames.plot.drawing import as_svg
+
+            return as_svg(self.plot)
+        return ""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Payoffs(PayoffSet):
+    """What equilibria can be worth, at the start and `at` every situation. `policy` attains it."""
+
+    game: MarkovGame
+    tol: float
+    solver: SetSolver
+    lattice: Lattice
+    inner: Sequence[PayoffSets]  # t = 0 .. H
+    outer: Sequence[PayoffSets]
+    chosen: Ints  # (K, initial states) the point of each initial state that a vertex is made of
+
+    @property
+    def situations(self) -> int:
+        """How many situations there are, after clipping."""
+        return self.solver.space.pairs
+
+    def at(self, t: int, state: Label, spent: Any) -> PayoffSet:
+        """Return what equilibria can be worth from a situation on.
+
+        Args:
+            t: the time, from 0.
+            state: the state's label.
+            spent: the cumulative cost: a number, one per constraint, or {constraint: number}.
+
+        Raises:
+            UnknownPair: the situation is not reachable under feasible play. It is a KeyError.
+        """
+        game, space = self.game, self.solver.space
+
+        def whole(spent: Any) -> tuple[int, ...]:
+            return to_units(game.constraints, self.lattice.units, spent)
+
+        index, total = read_total(t, game.horizon - 1, state, game.state_numbers, spent, whole)
+        states, totals = np.array([index]), np.array([total], dtype=np.int64).reshape(1, -1)
+        layer = space.layers[t]
+        cell = layer.locate(states, space.project(totals), totals)
+        assert layer.cells is not None
+        rank = int(layer.cells.rank(cell)[0]) if cell[0] >= 0 else -1
+        if rank < 0:
+            raise unreachable(t, state, spent, occurs=layer.has(index))
+        return PayoffSet(self.players, self.concept, _points(self.inner[t], rank), _points(self.outer[t], rank))
+
+    @public("policy", progress="writing the policy")
+    def policy(self, objective: Any = "welfare", *, progress: OnProgress | bool | None = None) -> MemoryPolicy:
+        """Return a policy that attains the best payoff, or a payoff of your own.
+
+        It remembers what was promised, and punishes whoever deviates by that player's worst
+        equilibrium. After every history it is an equilibrium.
+
+        Args:
+            objective: as in `best`; or {player: payoff}, a payoff inside the set.
+            progress: True for a bar, or a function that is called with a `Progress`.
+
+        Raises:
+            InvalidOption: there is no such objective, or the payoff is not attained; the message
+                says how far away the nearest one is.
+        """
+        assert not isinstance(progress, bool)
+        weight = self._weights_of(objective) if isinstance(objective, dict) else self._mixture(objective)
+        used = np.flatnonzero(weight > 0.0)
+        begin = [(self.chosen[used, k], weight[used]) for k in range(self.chosen.shape[1])]
+        reporter = ProgressReporter(progress, "writing the policy", self.game.horizon, self.situations)
+        with running(None):
+            expect(self.situations)
+            return machine(self.solver, self.lattice, self.inner, begin, reporter)
+
+    def _weights_of(self, payoff: dict[Any, Any]) -> Floats:
+        if set(payoff) != set(self.players):
+            raise InvalidOption(
+                f"payoff: got {payoff!r:.100}, must have one number per player of {list(self.players)!r}"
+            )
+        point = self._point([payoff[p] for p in self.players], "payoff")
+        if not self.contains(point):
+            near = ", ".join(f"{p!r}: {x:.6g}" for p, x in zip(self.players, self.nearest(point), strict=True))
+            raise InvalidOption(
+                f"payoff: no policy found here attains {payoff!r:.100}; the nearest payoff, {{{near}}}, is {self.distance(point):.3g} away"
+            )
+        return hull.nearest(self.vertices, point)
+
+
+def _points(sets: PayoffSets, cell: int) -> Floats:
+    return sets.point[sets.ptr[cell] : sets.ptr[cell + 1]].copy()
+
+
+@public(
+    "payoffs",
+    progress="finding payoffs",
+    memory=("the payoffs of every situation", "a larger tol, coarser costs or a shorter horizon take less"),
+    instead=OF_SOLVING,
+)
+def payoffs(
+    game: MarkovGame,
+    concept: Concept | None = None,
+    *,
+    tol: float = 1e-3,
+    engine: LocalEngine | None = None,
+    progress: OnProgress | bool | None = None,
+) -> Payoffs:
+    """Find what all equilibria of a game are worth, in every situation.
+
+    These are the subgame-perfect equilibria of players who are told what to play at every step, and
+    who all learn afterwards what was recommended and what was played. What is promised for later
+    may depend on that. All budgets hold at every step with probability one, as under `solve`.
+
+    Args:
+        game: the game.
+        concept: `CCE()` (the default) or `CE()`. Its `floor` counts, its objective plays no part:
+            `best` and `policy` take one.
+        tol: how finely sets are followed, as a share of what is at stake in each situation: points
+            are left out that lie no further outside the others. 0 follows sets of two players
+            exactly, up to rounding.
+        engine: a `LocalEngine` says how many threads to use, and how much memory.
+        progress: True for a bar, or a function that is called with a `Progress` after each time.
+
+    Raises:
+        Infeasible: no policy keeps every budget; it carries the minimal budgets that suffice.
+        TooLarge: costs have too many digits for 64-bit integers, or there are too many situations
+            for memory.
+        InvalidOption: an option breaks a rule; the message names both.
+    """
+    assert not isinstance(progress, bool)
+    check_game(game)
+    concept = CCE() if concept is None else check_concept(concept)
+    check_no_product(concept)
+    n = len(game.players)
+    if isinstance(tol, bool) or not isinstance(tol, (int, float, np.number)) or not 0 <= tol < 1:
+        raise InvalidOption(f"tol: got {tol!r:.60}, must be a number from 0 to below 1")
+    if n > 2 and tol == 0:
+        raise InvalidOption(
+            f"tol: got 0, but sets of {n} players are found in chosen directions only; with tol=1e-3, `gap` says how far the best is known"
+        )
+    if engine is not None:
+        check_engine(engine, fits=isinstance(engine, LocalEngine), what="a LocalEngine")
+    engine = engine or LocalEngine()
+    check_rewards(game, concept)
+    whole = lattice(game)
+    with running(engine.compiled), Team(engine.threads or processors()) as team:
+        allowed = available_memory() if engine.memory is None else engine.memory
+        space = explore(replace(plan(game, whole, clip=True), dense=False), allowed, team)
+        if not space.feasible:
+            raise infeasible(game)
+        needed = POINT_BYTES * n * space.pairs
+        if needed > allowed:
+            raise TooLarge(
+                f"payoffs of {space.pairs:,} situations take about {bytes_said(needed)}, but only {bytes_said(allowed)} can be used; "
+                "a larger tol does not help much: coarser costs, smaller budgets or a shorter horizon would"
+            )
+        expect(10 * space.pairs)
+        solver = SetSolver(space, concept, float(tol), team, np.zeros((0, n)))
+        reporter = ProgressReporter(progress, "finding payoffs", 2 * game.horizon, 2 * space.pairs)
+        inner = list(_backward(solver, outer=False, reporter=reporter))[::-1]
+        outer = list(_backward(solver, outer=True, reporter=reporter))[::-1]
+    assert space.layers[0].cells is not None
+    roots = space.layers[0].cells.rank(space.layers[0].locate(*space.roots, None))
+    chance = np.array([p for _, p in game.initial])
+    vertices, chosen = _mean_set(inner[0], roots, chance)
+    bound = _outer_mean(outer[0], roots, chance)
+    solver = replace(solver, team=Team(solver.team.threads))
+    labels = (game.players, concept, vertices, bound)
+    return Payoffs(*labels, game, float(tol), solver, whole, inner, outer, chosen)
+
+
+def _backward(solver: SetSolver, *, outer: bool, reporter: ProgressReporter) -> Iterator[PayoffSets]:
+    """Yield the sets of the times H .. 0."""
+    sets, rules = solver.end(), solver.rules(outer=outer)
+    yield sets
+    for t in reversed(range(solver.space.game.horizon)):
+        sets, _ = solver.solve(t, sets, rules)
+        reporter.layer(len(sets.least))
+        yield sets
+
+
+def _mean_set(sets: PayoffSets, cells: Ints, chance: Floats) -> tuple[Floats, Ints]:
+    """Return the points of the expected set over initial states (K, N), and what each is made of.
+
+    Each is furthest in some direction in all of them at once.
+    """
+    parts = [np.arange(sets.ptr[c], sets.ptr[c + 1]) for c in cells.tolist()]
+    n = sets.point.shape[1]
+    if len(parts) == 1:
+        return sets.point[parts[0]].copy(), parts[0][:, None]
+    if n == 2:
+        directions = _between_normals([sets.point[part] for part in parts])
+    else:
+        directions = template(n, np.zeros((0, n)))
+    best = [part[np.argmax(sets.point[part] @ directions.T, axis=0)] for part in parts]
+    chosen = np.unique(np.column_stack(best), axis=0) if n != 2 else _without_repeats(np.column_stack(best))
+    return np.einsum("s,ksn->kn", chance, sets.point[chosen]), chosen
+
+
+def _without_repeats(rows: Ints) -> Ints:
+    """Return rows in their order around, each once."""
+    return rows[np.sort(np.unique(rows, axis=0, return_index=True)[1])]
+
+
+def _between_normals(polygons: Sequence[Floats]) -> Floats:
+    """Return a direction between any two neighbouring normals of the polygons' edges."""
+    angles = [0.0, 0.5 * math.pi, math.pi, 1.5 * math.pi]
+    for corners in polygons:
+        edge = np.roll(corners, -1, axis=0) - corners
+        edge = edge[np.abs(edge).max(axis=1) > 0]
+        angles += np.mod(np.arctan2(-edge[:, 0], edge[:, 1]), 2 * math.pi).tolist()
+    at = np.unique(angles)
+    middle = 0.5 * (at + np.append(at[1:], at[0] + 2 * math.pi))
+    return np.column_stack([np.cos(middle), np.sin(middle)])
+
+
+def _outer_mean(sets: PayoffSets, cells: Ints, chance: Floats) -> Floats:
+    """Return the corners of a set that contains the expected set over initial states."""
+    n = sets.point.shape[1]
+    if len(cells) == 1 or n <= 2:
+        return _mean_set(sets, cells, chance)[0]
+    directions = template(n, np.zeros((0, n)))
+    heights = sum(
+        p * (_points(sets, c) @ directions.T).max(axis=0) for p, c in zip(chance.tolist(), cells.tolist(), strict=True)
+    )
+    chosen, inverses = corner_inverses(directions)
+    corners = np.einsum("qij,qj->qi", inverses, heights[chosen])
+    size = np.abs(corners).max(initial=1.0)
+    return corners[(corners @ directions.T <= heights + INSIDE * size).all(axis=1)]

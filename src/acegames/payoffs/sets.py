@@ -1,0 +1,165 @@
+"""Backward induction on sets: what equilibria can be worth in every situation (spec 12).
+
+    V_H = {0};   for t = H-1 .. 0, in every situation x:   V_t(x) = promises that no deviation gains by
+
+The inner sets hold points that machines attain, the outer sets have every equilibrium inside. Both
+are found by the same kernel, and differ only in what is kept of each situation. A situation needs
+the sets of the next time and nothing else, so the answer does not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from acegames.concepts import Concept
+from acegames.errors import TooLarge
+from acegames.kernels.payoff_program import PayoffSets
+from acegames.kernels.payoff_sets import Machines, SetLayer, SetRules, find_machines, find_sets
+from acegames.kernels.records import Choices
+from acegames.model.arrays import Floats, Ints, pointers
+from acegames.safety.explore import listed
+from acegames.safety.space import Space
+from acegames.stage.program import deviation_table
+from acegames.system.progress import ProgressReporter
+from acegames.system.tasks import Team
+
+MOST_DIRECTIONS = 256
+"""Directions that are asked in a situation of two players. What they leave open is in the bound."""
+CORNERS = 20_000
+"""Sets of n directions up to which all are looked at for corners."""
+PIECE = 256  # cells of a piece of work, at most
+ROOM = 8  # points per cell that room is made for at first
+
+
+@dataclass(frozen=True, eq=False)
+class SetSolver:
+    """Finds the sets of an explored space whose cells are listed."""
+
+    space: Space
+    concept: Concept
+    tol: float
+    team: Team
+    directions: Floats  # (D, N) beyond those that are always asked
+
+    @cached_property
+    def choices(self) -> Choices:
+        """The joint actions of all rows, and where each player's switching leads."""
+        tables, game = self.space.tables, self.space.game
+        counts = np.array([len(labels) for labels in game.actions], dtype=np.int64)
+        owners = np.diff(tables.row_ptr, axis=1)
+        who = self.concept.deviators(game.players)
+        deviation = deviation_table(np.repeat(np.arange(owners.size), owners.ravel()), tables.action, counts, who)
+        return Choices(tables.action, deviation, pointers(counts))
+
+    @cached_property
+    def _template(self) -> tuple[Floats, Ints, Floats]:
+        directions = template(len(self.space.game.players), self.directions)
+        return directions, *corner_inverses(directions)
+
+    def rules(self, *, outer: bool) -> SetRules:
+        """Return which sets are wanted."""
+        directions, corners, inverses = self._template
+        n = directions.shape[1]
+        most = MOST_DIRECTIONS if n == 2 else len(directions)
+        return SetRules(
+            self.concept.interim, float(self.concept.floor), self.tol, outer, directions, corners, inverses, most
+        )
+
+    def end(self) -> PayoffSets:
+        """Return the sets after the last step: nothing more is paid."""
+        cells, n = self.space.cells[-1].number, len(self.space.game.players)
+        return PayoffSets(np.arange(cells + 1), np.zeros((cells, n)), np.zeros((cells, n)))
+
+    def layer(self, t: int, after: PayoffSets) -> SetLayer:
+        """Return what the situations of time t are made of."""
+        space = self.space
+        here, following = space.layers[t], space.layers[t + 1]
+        assert here.cells is not None and here.cells.keys is not None
+        assert following.cells is not None and following.cells.keys is not None
+        return SetLayer(
+            here.cells.keys, here.boxes(), space.steps(t), space.tables.reward, self.choices, space.following(t + 1),
+            listed(following.cells.keys), after,
+        )  # fmt: skip
+
+    def solve(self, t: int, after: PayoffSets, rules: SetRules) -> tuple[PayoffSets, int]:
+        """Return the sets of time t, and in how many situations not all directions were asked."""
+        layer, n = self.layer(t, after), len(self.space.game.players)
+        cells = len(layer.keys)
+
+        def work(bounds: tuple[int, int]) -> tuple[Ints, Floats, Any]:
+            begin, end = bounds
+            room, ptr = ROOM * (end - begin) + MOST_DIRECTIONS, np.zeros(end - begin + 1, dtype=np.int64)
+            state = np.zeros(end - begin, dtype=np.uint8)
+            while True:
+                point = np.empty((room, n))
+                count = find_sets(begin, end, layer, rules, self.space.tables.widest, ptr, point, state)
+                if count >= 0:
+                    return np.diff(ptr), point[:count], state
+                room *= 4
+
+        size = max(min(PIECE, -(-cells // (4 * self.team.threads))), 1)
+        pieces = [(begin, min(begin + size, cells)) for begin in range(0, cells, size)]
+        counts, points, states = zip(*self.team.each(work, pieces), strict=True)
+        state = np.concatenate(states)
+        if (state == 2).any():
+            raise ArithmeticError(f"t={t}: no promise was found in cell {int(np.argmax(state == 2))}")
+        ptr, point = pointers(np.concatenate(counts)), np.concatenate(points)
+        return PayoffSets(ptr, point, np.minimum.reduceat(point, ptr[:-1])), int((state == 1).sum())
+
+    def machines(self, t: int, after: PayoffSets, own: PayoffSets, wanted: Any) -> Machines:
+        """Return what is recommended for the wanted points (K,) of time t."""
+        layer = self.layer(t, after)
+        promises = int(wanted.sum())
+        cells = np.unique(np.searchsorted(own.ptr, np.flatnonzero(wanted), side="right") - 1)
+        outcomes = int(np.diff(self.space.tables.out_ptr).max())
+        room = 4 * promises + 64
+        while True:
+            machines = Machines(
+                wanted.astype(np.uint8), own.ptr, np.zeros(promises + 1, np.int64), np.empty(room, np.int64),
+                np.empty(room), np.full((room, outcomes), -1), np.zeros(after.least.shape, np.uint8),
+            )  # fmt: skip
+            count = find_machines(cells, layer, self.rules(outer=False), self.space.tables.widest, machines)
+            if count >= 0:
+                return machines._replace(
+                    row=machines.row[:count], chance=machines.chance[:count], to=machines.to[:count]
+                )
+            room *= 4
+
+
+def template(players: int, more: Floats) -> Floats:
+    """Return the directions that are asked in every situation.
+
+    For one player the axes; for two these and that of welfare, counterclockwise; for more the axes,
+    their sums and differences, as far as corners can be enumerated, and those asked for.
+    """
+    n = players
+    axes = np.concatenate([np.eye(n), -np.eye(n)])
+    if n == 1:
+        return axes
+    if n == 2:
+        return np.insert(axes, 1, math.sqrt(0.5), axis=0)
+    signs = np.array(list(itertools.product((1.0, -1.0), repeat=n)))
+    pairs = np.array([a for a in itertools.product((1.0, 0.0, -1.0), repeat=n) if np.abs(a).sum() == 2.0])
+    chosen = axes
+    for extra in (more, np.ones((1, n)), signs, pairs):
+        grown = np.unique(np.concatenate([chosen, extra.reshape(-1, n)]), axis=0)
+        if math.comb(len(grown), n) <= CORNERS:
+            chosen = grown
+    return chosen / np.linalg.norm(chosen, axis=1, keepdims=True)
+
+
+def corner_inverses(directions: Floats) -> tuple[Ints, Floats]:
+    """Return every n of the directions that meet in one point, and the inverse of their matrix."""
+    n = directions.shape[1]
+    if n <= 2:
+        return np.zeros((0, n), dtype=np.int64), np.zeros((0, n, n))
+    chosen = np.array(list(itertools.combinations(range(len(directions)), n)), dtype=np.int64)
+    matrix = directions[chosen]
+    meet = np.abs(np.linalg.det(matrix)) > 1e-9
+    return chosen[meet], np.linalg.inv(matrix[meet])
