@@ -33,11 +33,11 @@ from acegames.model.composing import compose
 from acegames.model.game import MarkovGame
 from acegames.model.random_costs import RandomCost, random_cost
 from acegames.model.user_functions import Building, OnBuilding
-from acegames.payoffs.payoffs import Payoffs, PayoffSet, payoffs
 from acegames.policy.memory import MemoryPolicy, MemoryRunner
 from acegames.policy.policy import Policy, Runner
 from acegames.policy.simulation import Rollouts, simulate
 from acegames.policy.tracker import CostTracker
+from acegames.promises.payoffs import Payoffs, PayoffSet, payoffs
 from acegames.proofs import Proof, prove
 from acegames.safety.feasible import Feasibility, feasibility
 from acegames.safety.reduction import Reduction, reduce

@@ -1,7 +1,7 @@
 """The program behind a set of equilibrium payoffs: the best promise in a direction (spec 12).
 
     maximise goal . v   over   v = sum of sigma(a) w(a),   sigma a distribution,   w(a) in W(a),
-    such that each incentive row k gains nothing:  sum over a in k of sigma(a) (w_i(a) - D_k(a)) >= -slack_k
+    such that no incentive row k gains:   sum over a in k of sigma(a) (w_i(a) - D_k(a)) >= -slack_k
 
 Its columns are pairs of a joint action and a vertex of W(a), which are never listed. A revised
 simplex asks each W(a) for the vertex of the largest reduced payoff: that of the support of the next
@@ -85,15 +85,14 @@ def allocate_programs(rows, outcomes, players, actions):
     """Return room for the programs of any situation; actions is the number of all players'
     deviations.
     """
-    R, O, N, K = rows, outcomes, players, actions
-    m = K + 1
+    R, N, K, m = rows, players, actions, actions + 1
     return Programs(
-        np.empty(R, np.int64), np.empty(R, np.int64), np.zeros(R + 1, np.int64), np.empty(O, np.int64), np.empty(O),
+        np.empty(R, np.int64), np.empty(R, np.int64), np.zeros(R + 1, np.int64), np.empty(outcomes, np.int64), np.empty(outcomes),
         np.empty((R, N)), np.empty((R, N)), np.empty(N), np.empty(N),
         np.empty(K, np.int64), np.empty((K, R)), np.zeros((K, R), np.uint8), np.empty(K),
-        np.empty((m, m)), np.empty(m), np.empty(m, np.int64), np.empty((m, N)), np.empty((m, O), np.int64), np.empty(m),
-        np.empty(m), np.empty(m), np.empty(m), np.empty(N), np.empty(N), np.empty(O, np.int64), np.empty(N),
-        np.empty(O, np.int64), np.empty((m, 2 * m)),
+        np.empty((m, m)), np.empty(m), np.empty(m, np.int64), np.empty((m, N)), np.empty((m, outcomes), np.int64), np.empty(m),
+        np.empty(m), np.empty(m), np.empty(m), np.empty(N), np.empty(N), np.empty(outcomes, np.int64), np.empty(N),
+        np.empty(outcomes, np.int64), np.empty((m, 2 * m)),
     )  # fmt: skip
 
 

@@ -48,7 +48,8 @@ class SetRules(NamedTuple):
     outer: bool
     # directions to ask in, first of all: of two players the four axes, counterclockwise
     directions: Annotated[Floats, "directions N"]
-    # of three or more players: directions whose half-spaces meet in one point each, and the inverse of their matrix
+    # of three or more players: directions whose half-spaces meet in one point each, and the inverse
+    # of their matrix
     corners: Annotated[Ints, "corners N"]
     inverses: Annotated[Floats, "corners N N"]
     most: int  # directions that are asked in one situation
@@ -110,7 +111,7 @@ def _allocate_found(rules, players, places, outcomes, recording):
 def _write_program(p, a, layer, rules, c, places, work):
     """Write the program of listed cell p, in box a; return its joint actions and incentive rows."""
     noinline()
-    step, sets, choices, unit, low = layer.step, layer.sets, layer.choices, work.unit, work.low
+    step, sets, unit, low = layer.step, layer.sets, work.unit, work.low
     N = layer.reward.shape[1]
     s = layer.here.states[a]
     first = step.row_ptr[s]
@@ -383,7 +384,7 @@ def _solve_cell(p, a, layer, rules, c, places, work, found, none):
 def find_sets(begin, end, layer, rules, widest, ptr, point, state):
     """Write the sets of the listed cells number begin .. end-1.
 
-    ptr (cells+1,) and point (room, N) take them end to end, and state (cells,) is 0, 1 where not all
+    ptr (cells+1,) and point (room, N) take them end to end. state (cells,) is 0, 1 where not all
     directions could be asked, 2 where no point was found. Return the number of points, or -1 where
     there is no more room.
     """

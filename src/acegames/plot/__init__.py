@@ -10,7 +10,7 @@ matplotlib each raises MissingExtra. Nothing is said by colour alone. Axes carry
 labels, so put units there: `budget={"kJ": 5}`.
 """
 
-from acegames.plot.curves import budget_curve, frontier, growth, spending
+from acegames.plot.curves import budget_curve, frontier, growth, payoffs, spending
 from acegames.plot.maps import policy_map, value_map
 
-__all__ = ["budget_curve", "frontier", "growth", "policy_map", "spending", "value_map"]
+__all__ = ["budget_curve", "frontier", "growth", "payoffs", "policy_map", "spending", "value_map"]

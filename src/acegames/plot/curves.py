@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from acegames.baselines.planners import team_optimum
+from acegames.concepts import Concept
 from acegames.errors import InvalidOption
 from acegames.model.arrays import Bools, Floats
 from acegames.model.game import Label, MarkovGame
@@ -16,9 +19,12 @@ from acegames.model.numbers import Bound
 from acegames.numerics import DRAWN_OVER
 from acegames.plot import drawing as draw
 from acegames.policy.simulation import Rollouts, simulate
+from acegames.promises.payoffs import Payoffs, PayoffSet
+from acegames.promises.payoffs import payoffs as find_payoffs
 from acegames.safety.feasible import Feasibility, feasibility
 from acegames.solving.curve import BudgetCurve
 from acegames.solving.curve_budgets import chosen
+from acegames.solving.pipeline import solve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -278,6 +284,19 @@ def curve_svg(curve: BudgetCurve) -> str:
     """Return a budget curve as SVG; empty without matplotlib, and where there is nothing to
     draw.
     """
+
+    def drawn(figure: Any) -> None:
+        ax = budget_curve(curve, ax=figure.add_subplot())
+        if len(curve.constraint) == 1:
+            draw.legend(ax, loc="center left", bbox_to_anchor=(1.02, 0.5))  # beside the lines
+
+    return as_svg(drawn)
+
+
+def as_svg(drawn: Callable[[Any], object]) -> str:
+    """Return what a function draws on a figure as SVG; empty without matplotlib, and where it
+    raises InvalidOption.
+    """
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
@@ -287,11 +306,55 @@ def curve_svg(curve: BudgetCurve) -> str:
     with rc_context(LOOKS):
         figure = Figure(figsize=(6.8, 2.8), layout="constrained")
         try:
-            ax = budget_curve(curve, ax=figure.add_subplot())
+            drawn(figure)
         except InvalidOption:
             return ""
-        if len(curve.constraint) == 1:
-            draw.legend(ax, loc="center left", bbox_to_anchor=(1.02, 0.5))  # beside the lines
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    drawn = text.getvalue()
-    return drawn[drawn.index("<svg") :].replace(draw.INK, "currentColor")
+    made = text.getvalue()
+    return made[made.index("<svg") :].replace(draw.INK, "currentColor")
+
+
+# -- payoffs --------------------------------------------------------------------------------------
+
+
+def payoffs(of: Payoffs | PayoffSet | MarkovGame, *, concept: Concept | None = None, ax: Axes | None = None) -> Axes:
+    """Draw what equilibria of two players can be worth: the set, its bound, and the best points.
+
+    For a whole game also what `solve` finds stage by stage, and what one controller for all would
+    get.
+
+    Args:
+        of: a game, what `payoffs(game)` found, or that of a situation (`Payoffs.at`).
+        concept: of a game, which equilibria; `CCE()` by default.
+        ax: the axes to draw on.
+
+    Raises:
+        InvalidOption: there are not two players.
+    """
+    found = find_payoffs(of, concept) if isinstance(of, MarkovGame) else of
+    if len(found.players) != 2:
+        raise InvalidOption(f"payoffs: a picture shows two players, and there are {len(found.players)}")
+    ax = draw.axes_or_new(ax)
+    around = np.vstack([found.bound, found.bound[:1]])
+    ax.plot(*around.T, ":", color=draw.FAINT, linewidth=1, label="no equilibrium outside")
+    shown = np.vstack([found.vertices, found.vertices[:1]])
+    ax.fill(*shown.T, label="equilibria", **draw.HATCHED)
+    ax.plot(*shown.T, "-", color=draw.BLUE, linewidth=1)
+    best = {"best welfare": "welfare", "best egalitarian": "egalitarian", "bargaining": "bargaining"}
+    for mark, colour, (name, objective) in zip(
+        "*D^", (draw.VERMILION, draw.GREEN, draw.ORANGE), best.items(), strict=True
+    ):
+        ax.plot(*found.best(objective), mark, color=colour, markeredgecolor=draw.INK, label=name, linestyle="none")
+    if isinstance(found, Payoffs):
+        stagewise = solve(found.game, replace(found.concept, objective="welfare")).values
+        ax.plot(*stagewise, "s", color=draw.PURPLE, markeredgecolor=draw.INK, label="stage by stage", linestyle="none")
+        together = team_optimum(found.game).value
+        low, high = found.bound[:, 0].min(), found.bound[:, 0].max()
+        ends = np.array([(x, together - x) for x in (low, high)])
+        limits = ax.get_xlim(), ax.get_ylim()
+        ax.plot(*ends.T, "--", color=draw.INK, linewidth=1, label="one controller")
+        ax.set(xlim=limits[0], ylim=(limits[1][0], max(limits[1][1], float(np.median([*limits[1], together - high])))))
+    draw.tidy(ax)
+    ax.set(xlabel=f"payoff of {draw.in_words(found.players[0])}", ylabel=f"payoff of {draw.in_words(found.players[1])}")
+    draw.legend(ax, loc="center left", bbox_to_anchor=(1.02, 0.5))
+    return ax

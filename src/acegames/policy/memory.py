@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, UnknownPair
@@ -116,7 +115,8 @@ class MemoryPolicy(Shown):
             t, state, spent, memory: as in `distribution`.
         """
         self._entries(t, state, spent, memory)
-        return self.layers[t].values[memory]
+        promised: Floats = self.layers[t].values[memory]
+        return promised
 
     @public("MemoryPolicy.start", instead=SEED)
     def start(self, rng: np.random.Generator | int | None = None, *, state: Label = UNSAID) -> MemoryRunner:
@@ -129,7 +129,7 @@ class MemoryPolicy(Shown):
         generator = check_rng(rng, "; an initial state is given as state=, such as start(rng=0, state=...)")
         return MemoryRunner(self, generator, first_state(self.states, self.game.initial, state))
 
-    # by numbers, for simulation and verification: situations as states (Q,) and whole units spent (Q, M)
+    # by numbers, for simulation and verification: states (Q,) and whole units spent (Q, M)
 
     def beginnings(self, state: int) -> tuple[Ints, Floats]:
         """Return the promises that an episode may begin with in an initial state, and their
@@ -198,7 +198,7 @@ class MemoryPolicy(Shown):
         return self.game.joint_action(self.game.layer(t).action[row])
 
     def number(self, t: int, state: Label, spent: Any) -> tuple[int, tuple[int, ...]]:
-        """Return the number of a state and the whole units spent, of a situation that a user names."""
+        """Return the number of a state and the whole units spent, as a user names them."""
         return read_total(t, self.horizon - 1, state, self.game.state_numbers, spent, self.tracker.total)
 
     def _entries(self, t: int, state: Label, spent: Any, memory: int) -> range:
@@ -257,8 +257,8 @@ class MemoryRunner(Spending):
             next_state: the state that followed.
 
         Raises:
-            InvalidOption: the episode is over, or the cost or the state is none of the game. Nothing
-                has changed.
+            InvalidOption: the episode is over, or cost or state is none of the game. Nothing has
+                changed.
             UnknownPair: no outcome of the joint action has this cost and next state, a budget is
                 broken, or play is no longer feasible. Nothing has changed.
         """

@@ -13,7 +13,7 @@ per pair.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -140,18 +140,30 @@ def _names(kind: str, labels: tuple[Label, ...], number: int) -> list[str]:
 
 
 @public("simulate", memory=("playing so many episodes", "fewer of them (episodes=) at once take less"), instead=SEED)
-def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Generator | int | None = None) -> Rollouts:
+def simulate(
+    game: MarkovGame,
+    policy: Any,
+    *,
+    episodes: int,
+    rng: np.random.Generator | int | None = None,
+    deviate: Mapping[Label, Callable[..., Label]] | None = None,
+) -> Rollouts:
     """Play `episodes` independent episodes of a policy.
 
     Args:
         game: the game.
         policy: a solution, or any object with `distribution(t, state, spent) -> {joint action:
-            probability}`; if it has a `tracker` that rounds costs, `spent` is what that counts.
+            probability}`; if it has a `tracker` that rounds costs, `spent` is what that counts. A
+            policy with memory (`Payoffs.policy`) remembers what was recommended and played.
         episodes: how many, at least 1.
         rng: a Generator, a seed, or None for fresh randomness. A seed gives the same episodes.
+        deviate: {player: rule} for players who do not follow: `rule(t, state, spent, told)` returns
+            the action that the player takes in place of the one that it is told. It must leave play
+            feasible, whatever the others are told.
 
     Raises:
         InvalidGame: `game` is no MarkovGame.
+        InvalidOption: a rule plays what is not legal or not safe; the message names the place.
         InvalidOption: `policy` has no `distribution(t, state, spent)`, or `episodes` is not a whole
             number of at least 1.
         TooLarge: there is not enough memory for so many episodes.
@@ -172,21 +184,26 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
     seen_so_far = spent if costs.exact else np.empty_like(spent)
     total, counted = costs.begin(e)
     wasted = costs.nothing(e)
-    asked = _PolicyQuestions(game, policy, costs)
+    asked = (_MemoryQuestions if hasattr(policy, "memory_after") else _PolicyQuestions)(game, policy, costs)
+    deviations = None if not deviate else Deviations(game, deviate, costs)
     broken, beyond = np.zeros(e, dtype=bool), np.zeros(e, dtype=bool)
     excess = [Fraction(0)] * len(game.constraints)
     start, weights = (np.array(column) for column in zip(*game.initial, strict=True))
     state[:, 0] = start[pick(weights, np.zeros(e, dtype=np.int64), np.full(e, len(start)), rng.random(e))]
+    asked.begin(state[:, 0].astype(np.int64), rng)
     layers = [layer.apart() for layer in game.layers]
     own = any(layer.payments is not None for layer in layers)
     rewards = np.empty((e, game.horizon, n)) if own else None
     for t in range(game.horizon):
         layer = layers[game.layer_at[t]]
-        row = asked.choose(t, state[:, t].astype(np.int64), counted, rng.random(e))
+        here = state[:, t].astype(np.int64)
+        row = asked.choose(t, here, counted, rng.random(e))
+        row = row if deviations is None else deviations.played(t, here, counted, row)
         out = pick(layer.prob, layer.out_ptr[row], layer.out_ptr[row + 1] - layer.out_ptr[row], rng.random(e))
         true, seen = costs.draw(layer, out, rng)
         before, total = total, costs.after(total, true)
         counted = total if costs.exact else costs.after(counted, seen)
+        asked.remember(t, row, layer.next_state[out].astype(np.int64), counted)
         if costs.reservoirs:
             wasted += total - before - true
         over = costs.over(total, t)
@@ -214,7 +231,8 @@ def _check_policy(policy: Any) -> None:
         raise InvalidOption(
             f"policy: got {type(policy).__name__} {policy!r:.60}, must have a method distribution(t, state, spent)"
         )
-    check_function("policy.distribution", policy.distribution, ("t", "state", "spent"))
+    with_memory = ("memory",) if hasattr(policy, "memory_after") else ()
+    check_function("policy.distribution", policy.distribution, ("t", "state", "spent", *with_memory))
     if _has_rows(policy):
         check_function("policy.rows", policy.rows, ("t", "state", "total"))
 
@@ -258,6 +276,12 @@ class _PolicyQuestions:
         row_ptr, action = self.policy.joint_actions(t)
         return np.array_equal(row_ptr, layer.row_ptr) and np.array_equal(action, layer.action)
 
+    def begin(self, state: Ints, rng: np.random.Generator) -> None:
+        """Begin episodes in these states: these policies remember nothing."""
+
+    def remember(self, t: int, row: Ints, state: Ints, total: Ints) -> None:
+        """Take note of what was played and where that led."""
+
     def choose(self, t: int, state: Ints, total: Ints, uniform: Floats) -> Ints:
         """Return the row that each episode plays at time t, (E,)."""
         _, member, group = np.unique(number_rows([state, *total.T]), return_index=True, return_inverse=True)
@@ -291,6 +315,76 @@ class _PolicyQuestions:
         sums = np.add.reduceat(prob, ptr[:-1])
         fine = legal and (prob > 0).all() and (np.abs(sums - 1) <= PROBABILITY_SUM).all()
         return (ptr, row, prob) if fine else None
+
+
+class _MemoryQuestions(_PolicyQuestions):
+    """A policy with memory, and what it remembers in each episode."""
+
+    def begin(self, state: Ints, rng: np.random.Generator) -> None:
+        """Draw what each episode begins with."""
+        self.memory = self.policy.first_memory(state, rng.random(len(state)))
+
+    def choose(self, t: int, state: Ints, total: Ints, uniform: Floats) -> Ints:
+        """Return the row that is recommended in each episode at time t, (E,)."""
+        ptr, row, prob = self.policy.recommendations(t, state, self._whole(total), self.memory)
+        drawn = pick(prob, ptr[:-1], np.diff(ptr), uniform)
+        self.entry = drawn - ptr[:-1]
+        return np.asarray(row[drawn])
+
+    def remember(self, t: int, row: Ints, state: Ints, total: Ints) -> None:
+        """Take note of what was played and where that led."""
+        self.memory = self.policy.memory_after(t, self.memory, self.entry, row, state, self._whole(total))
+
+    def _whole(self, total: Ints) -> Ints:
+        whole = self.costs.in_units(total, self.policy.tracker.units)
+        if whole is None:
+            raise InvalidOption("policy: it counts costs in another unit than the game; was it made for another game?")
+        return whole
+
+
+class Deviations:
+    """Players who do something else than they are told."""
+
+    def __init__(self, game: MarkovGame, rules: Any, costs: EpisodeCosts) -> None:
+        from acegames.safety.feasible import feasibility
+
+        if not isinstance(rules, Mapping) or any(player not in game.players for player in rules):
+            raise InvalidOption(
+                f"deviate: got {rules!r:.60}, must be {{player: rule}} with players of {list(game.players)!r}"
+            )
+        for player, rule in rules.items():
+            check_function(f"deviate[{player!r}]", rule, ("t", "state", "spent", "told"))
+        self.game, self.costs = game, costs
+        self.rules = {game.players.index(player): rule for player, rule in rules.items()}
+        self.feasible = feasibility(game)
+        self._played = dict[Any, int]()
+
+    def played(self, t: int, state: Ints, total: Ints, row: Ints) -> Ints:
+        """Return what is played where these rows are told."""
+        asked = zip(state.tolist(), map(tuple, total.tolist()), row.tolist(), strict=True)
+        return np.array([self._one(t, *question) for question in asked], dtype=np.int64)
+
+    def _one(self, t: int, state: int, total: tuple[int, ...], row: int) -> int:
+        key = t, state, total, row
+        if key not in self._played:
+            self._played[key] = self._ask(*key)
+        return self._played[key]
+
+    def _ask(self, t: int, state: int, total: tuple[int, ...], row: int) -> int:
+        game, label = self.game, self.game.states[state]
+        spent = tuple(plain(Fraction(c, k)) for c, k in zip(total, self.costs.counted_scale, strict=True))
+        action = list(game.joint_action(game.layer(t).action[row]))
+        for i, rule in self.rules.items():
+            action[i] = rule(t, label, spent, action[i])
+        where = f"{place(t, label)}, spent {spent!r}"
+        to = game.legal(t, label).get(tuple(action))
+        if to is None:
+            raise InvalidOption(f"deviate: {where}: the joint action {tuple(action)!r} is not legal")
+        if tuple(action) not in self.feasible.actions(t, label, spent):
+            raise InvalidOption(
+                f"deviate: {where}: after {tuple(action)!r} no policy keeps every budget with probability one"
+            )
+        return to
 
 
 def _has_rows(policy: Any) -> bool:

@@ -1,8 +1,11 @@
 """Judges a policy with memory: values and best deviations at each (pair, memory) (spec 12).
 
-    CE   W_i(x, m) = sum over told of max over b of sum over entries e that tell i so of prob(e) q(e, (b, told_-i))
-    CCE  W_i(x, m) = max( sum over e of prob(e) q(e, told),  max over b of sum over e of prob(e) q(e, (b, told_-i)) )
     q(e, a) = r_i(a) + E[W_i(x', memory after e was drawn and a was played)]
+
+    CE   W_i(x, m) = sum over told of max over b of sum over e with told_i of prob(e) q(e, b)
+    CCE  W_i(x, m) = max over b, or following, of sum over e of prob(e) q(e, b)
+
+where q(e, b) is that of b in the place of what i is told, -inf where that is not safe.
 
 An *entry* is what the policy draws: a joint action that it tells, maybe the same as another
 entry, with other promises behind it. Where a is what was told, nobody has deviated. All (x, m) are
@@ -10,8 +13,8 @@ judged that any feasible play can lead to, whoever deviates, so that a punishmen
 like any other. What is accepted is that of `tolerance`, with the stake at (x, m).
 
 Whoever is to be judged so has `beginnings`, `recommendations` and `memory_after`, as
-`acegames.MemoryPolicy`. It is asked by times, for all nodes at once, and whatever it does wrong is a
-fault, no exception.
+`acegames.MemoryPolicy`. It is asked by times, for all nodes at once, and whatever it does wrong is
+a fault, no exception.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from acegames.concepts import Concept
 from acegames.model.arrays import Bools, Floats, Ints
 from acegames.numerics import PROBABILITY_SUM, UNIT_ROUNDOFF, VERIFY
 from acegames.system.progress import OnProgress, ProgressReporter
-from acegames.verifier.basics import Numbers, number_pairs, numbers_of, offsets, owners, spans
+from acegames.verifier.basics import Numbers, Small, number_pairs, numbers_of, offsets, owners, spans
 from acegames.verifier.judgement import FAULTS_SHOWN, Evaluated
 from acegames.verifier.policy_reader import Reader
 from acegames.verifier.subgames import Subgames
@@ -139,8 +142,8 @@ class MemoryJudge:
         chances = np.array([p for _, p in self.game.initial])
         for chance, (nodes, weight) in zip(chances / chances.sum(), begins, strict=True):
             start += chance * (values[:n, nodes] @ weight)
-        nodes = sum(len(x.pair) for x in self.nodes)
-        return Evaluated(nodes, start + base.sum(axis=0), gains, [], 0, tuple(self.most.tolist()))
+        judged = sum(len(x.pair) for x in self.nodes)
+        return Evaluated(judged, start + base.sum(axis=0), gains, [], 0, tuple(self.most.tolist()))
 
     def _beginning(self, state: int) -> tuple[Ints, Floats]:
         """Return the memories that play may begin with, and their probabilities."""
@@ -175,7 +178,7 @@ class MemoryJudge:
     def _follow(
         self, t: int, graph: Graph, pairs: tuple[Ints, Ints], pair: Ints, memory: Ints, own: Bools
     ) -> tuple[Ints, Ints, Bools]:
-        """Ask what is told at nodes, and list where every play leads: the nodes of the next time."""
+        """Ask what is told at nodes, and list where each play leads, the nodes of the next time."""
         state, spent = pairs
         ptr, told, prob = self._asked(t, state[pair], spent[pair], memory)
         node = owners(ptr)
@@ -280,7 +283,7 @@ class MemoryJudge:
         return result, best
 
     def _deviation(
-        self, i: int, nodes: Nodes, action: Ints, row: Ints, gained: Floats, spare: Floats, move: Ints, told: Bools
+        self, i: int, nodes: Nodes, action: Small, row: Ints, gained: Floats, spare: Floats, move: Small, told: Bools
     ) -> tuple[Floats, Floats]:
         """Return W_i at nodes, and what it can be off by."""
         node, rows = owners(nodes.ptr), int(row.max()) + 1
@@ -304,8 +307,8 @@ class MemoryJudge:
         of = node[chosen]
         count = np.bincount(of, minlength=len(nodes.pair))
         size = np.bincount(of, weights=np.abs(best), minlength=len(nodes.pair))
-        total = np.bincount(of, weights=best, minlength=len(nodes.pair))
-        off = np.bincount(of, weights=more, minlength=len(nodes.pair))
+        total: Floats = np.bincount(of, weights=best, minlength=len(nodes.pair)).astype(np.float64)
+        off: Floats = np.bincount(of, weights=more, minlength=len(nodes.pair)).astype(np.float64)
         return total, off + np.where(count > 1, _rounding(count) * size, 0.0)
 
 
@@ -321,7 +324,8 @@ def _expected(value: Floats, off: Floats, prob: Floats, ptr: Ints) -> tuple[Floa
 
 def _rounding(terms: Ints) -> Floats:
     """Return how far means of so many terms can be off, in units of their size."""
-    return UNIT_ROUNDOFF * np.maximum(16.0, 2.0 * terms + 6.0)
+    share: Floats = UNIT_ROUNDOFF * np.maximum(16.0, 2.0 * terms + 6.0)
+    return share
 
 
 def _lists(first: Ints, end: Ints) -> tuple[Ints, Ints]:

@@ -1,6 +1,7 @@
 """Backward induction on sets: what equilibria can be worth in every situation (spec 12).
 
-    V_H = {0};   for t = H-1 .. 0, in every situation x:   V_t(x) = promises that no deviation gains by
+    V_H = {0};   for t = H-1 .. 0, in every situation x:
+    V_t(x) = what can be promised so that no player gains by a deviation
 
 The inner sets hold points that machines attain, the outer sets have every equilibrium inside. Both
 are found by the same kernel, and differ only in what is kept of each situation. A situation needs
@@ -11,19 +12,22 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from acegames.concepts import Concept
-from acegames.errors import TooLarge
 from acegames.kernels.payoff_program import PayoffSets
 from acegames.kernels.payoff_sets import Machines, SetLayer, SetRules, find_machines, find_sets
 from acegames.kernels.records import Choices
-from acegames.model.arrays import Floats, Ints, pointers
+from acegames.model.arrays import Floats, Ints, owners, pointers
+from acegames.policy.memory import MemoryPolicy, PromiseLayer
+from acegames.policy.tracker import CostTracker
 from acegames.safety.explore import listed
+from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space
 from acegames.stage.program import deviation_table
 from acegames.system.progress import ProgressReporter
@@ -151,7 +155,8 @@ def template(players: int, more: Floats) -> Floats:
         grown = np.unique(np.concatenate([chosen, extra.reshape(-1, n)]), axis=0)
         if math.comb(len(grown), n) <= CORNERS:
             chosen = grown
-    return chosen / np.linalg.norm(chosen, axis=1, keepdims=True)
+    unit: Floats = chosen / np.linalg.norm(chosen, axis=1, keepdims=True)
+    return unit
 
 
 def corner_inverses(directions: Floats) -> tuple[Ints, Floats]:
@@ -163,3 +168,60 @@ def corner_inverses(directions: Floats) -> tuple[Ints, Floats]:
     matrix = directions[chosen]
     meet = np.abs(np.linalg.det(matrix)) > 1e-9
     return chosen[meet], np.linalg.inv(matrix[meet])
+
+
+# -- from promises to a policy --------------------------------------------------------------------
+# From the first time on: for each promise that can come to hold, the same steps that found it say
+# what is recommended and promised next. A deviation is answered by the worst promise of the player,
+# which is a corner of its own, so punishments need no memory besides.
+
+
+def worst_points(sets: PayoffSets) -> Ints:
+    """Return the point at which each player's payoff is least, for each cell, (cells, N)."""
+    cell = owners(sets.ptr)
+    worst = np.empty(sets.least.shape, dtype=np.int64)
+    for i in range(sets.least.shape[1]):
+        least = np.flatnonzero(sets.point[:, i] == sets.least[cell, i])
+        first, at = np.unique(cell[least], return_index=True)
+        worst[first, i] = least[at]
+    return worst
+
+
+def machine(
+    solver: SetSolver,
+    lattice: Lattice,
+    sets: Sequence[PayoffSets],
+    begin: Sequence[tuple[Ints, Floats]],
+    reporter: ProgressReporter,
+) -> MemoryPolicy:
+    """Return the policy that begins with these points of the first sets, and their probabilities.
+
+    `begin` has a pair for each initial state.
+    """
+    space, game = solver.space, solver.space.game
+    wanted = np.zeros(len(sets[0].point), dtype=bool)
+    for points, _ in begin:
+        wanted[points] = True
+    first = wanted
+    layers = list[PromiseLayer]()
+    nobody = np.full(sets[0].least.shape, -1)
+    for t in range(game.horizon):
+        own, after = sets[t], sets[t + 1]
+        machines = solver.machines(t, after, own, wanted)
+        row_ptr = space.tables.row_ptr[space.tables.layer_at[t], 0]
+        cell = np.searchsorted(own.ptr, np.flatnonzero(wanted), side="right") - 1
+        values, row = own.point[wanted], machines.row - row_ptr
+        wanted = np.zeros(len(after.point), dtype=bool)
+        wanted[machines.to[machines.to >= 0]] = True
+        worst, punished = worst_points(after), machines.punished > 0
+        wanted[worst[punished]] = True
+        following = np.cumsum(wanted) - 1
+        to = np.where(machines.to >= 0, following[machines.to], -1)
+        layers.append(PromiseLayer(space.layers[t], cell, values, machines.ptr, row, machines.chance, to, nobody))
+        nobody = np.where(punished, following[worst], -1)
+        reporter.layer(len(own.least))
+    numbers = np.cumsum(first) - 1
+    tracker = CostTracker(game.constraints, lattice.units, (), game.reservoirs)
+    starts = tuple((numbers[points], weights) for points, weights in begin)
+    labels = (game.players, game.states, game.actions)
+    return MemoryPolicy(*labels, tracker, space.dims, tuple(layers), solver.concept, game, starts)

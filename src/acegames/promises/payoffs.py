@@ -8,11 +8,9 @@ points that policies attain and an outer set that no equilibrium leaves.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,10 +26,9 @@ from acegames.model.checks import counted, unknown
 from acegames.model.game import Label, MarkovGame, check_game
 from acegames.model.user_functions import OF_SOLVING, check_engine, public
 from acegames.model.words import named, number
-from acegames.payoffs import hull
-from acegames.payoffs.machine import machine
-from acegames.payoffs.sets import SetSolver, corner_inverses, template
 from acegames.policy.memory import MemoryPolicy, check_no_product
+from acegames.promises import hull
+from acegames.promises.sets import SetSolver, corner_inverses, machine, template
 from acegames.safety.explore import explore
 from acegames.safety.frontier import infeasible
 from acegames.safety.lattice import Lattice, lattice
@@ -51,7 +48,7 @@ BARGAINING = "bargaining"
 INSIDE = 1e-9
 """How far outside a point may lie to count as inside, as a share of the size of the set."""
 POINT_BYTES = 600
-"""Memory per situation and player, about: some ten points of both sets, and what finding them takes."""
+"""Memory per situation and player, about: some thirty points of both sets."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,16 +132,15 @@ class PayoffSet(Shown):
         """
         return max(self._score(self.bound, objective) - self._score(self.vertices, objective), 0.0)
 
-    def plot(self, *, ax: Axes | None = None, game: MarkovGame | None = None) -> Axes:
-        """Draw the set for two players, as `acegames.plot.payoffs` does.
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """Draw the set of two players, as `acegames.plot.payoffs` does.
 
         Args:
             ax: the axes to draw on.
-            game: the game, for what one controller for all would get.
         """
-        from acegames.plot import payoffs as draw
+        from acegames.plot.curves import payoffs as drawn
 
-        return draw(self, ax=ax)
+        return drawn(self, ax=ax)
 
     def to_frame(self) -> DataFrame:
         """Return the vertices as a table (pandas), a column per player."""
@@ -227,13 +223,9 @@ class PayoffSet(Shown):
 
     def _picture(self) -> str:
         """Return the polygon as SVG; nothing where it cannot be drawn."""
-        if len(self.players) != 2:
-            return ""
-        with contextlib.suppress(ImportError):
-            from acegames.plot.drawing import as_svg
+        from acegames.plot.curves import as_svg
 
-            return as_svg(self.plot)
-        return ""
+        return as_svg(lambda figure: self.plot(ax=figure.add_subplot())) if len(self.players) == 2 else ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -418,10 +410,8 @@ def _mean_set(sets: PayoffSets, cells: Ints, chance: Floats) -> tuple[Floats, In
     n = sets.point.shape[1]
     if len(parts) == 1:
         return sets.point[parts[0]].copy(), parts[0][:, None]
-    if n == 2:
-        directions = _between_normals([sets.point[part] for part in parts])
-    else:
-        directions = template(n, np.zeros((0, n)))
+    polygons = [sets.point[part] for part in parts]
+    directions = _between_normals(polygons) if n == 2 else template(n, np.zeros((0, n)))
     best = [part[np.argmax(sets.point[part] @ directions.T, axis=0)] for part in parts]
     chosen = np.unique(np.column_stack(best), axis=0) if n != 2 else _without_repeats(np.column_stack(best))
     return np.einsum("s,ksn->kn", chance, sets.point[chosen]), chosen
@@ -456,4 +446,5 @@ def _outer_mean(sets: PayoffSets, cells: Ints, chance: Floats) -> Floats:
     chosen, inverses = corner_inverses(directions)
     corners = np.einsum("qij,qj->qi", inverses, heights[chosen])
     size = np.abs(corners).max(initial=1.0)
-    return corners[(corners @ directions.T <= heights + INSIDE * size).all(axis=1)]
+    kept: Floats = corners[(corners @ directions.T <= heights + INSIDE * size).all(axis=1)]
+    return kept
