@@ -67,35 +67,39 @@ class PayoffSet(Shown):
         self.vertices.setflags(write=False)
         self.bound.setflags(write=False)
 
-    @property
-    def size(self) -> float:
-        """The largest difference between two payoffs of one player in the outer set."""
-        return float((self.bound.max(axis=0) - self.bound.min(axis=0)).max())
-
     def contains(self, point: Any) -> bool:
         """Return whether a policy attains this payoff.
 
         Args:
             point: one number per player.
         """
-        return self.distance(point) <= INSIDE * max(self.size, float(np.abs(self.vertices).max()) * 1e-3)
+        point = self._point(point)
+        size = np.maximum(np.ptp(self.vertices, axis=0), INSIDE * np.abs(self.vertices).max(axis=0))
+        return bool((np.abs(self._nearest(point) - point) <= INSIDE * size).all())
 
     def distance(self, point: Any) -> float:
         """Return how far a point is from the nearest payoff that a policy attains; 0 inside.
+
+        It is the largest difference of a player's payoffs.
 
         Args:
             point: one number per player.
         """
         point = self._point(point)
-        return float(np.linalg.norm(hull.nearest(self.vertices, point) @ self.vertices - point))
+        return 0.0 if self.contains(point) else float(np.abs(self._nearest(point) - point).max())
 
     def nearest(self, point: Any) -> Floats:
         """Return the payoff (N,) that a policy attains and that is nearest to a point.
 
+        Each player's payoffs are counted as a share of their range.
+
         Args:
             point: one number per player.
         """
-        return hull.nearest(self.vertices, self._point(point)) @ self.vertices
+        return self._nearest(self._point(point))
+
+    def _nearest(self, point: Floats) -> Floats:
+        return hull.nearest(self.vertices, point) @ self.vertices
 
     def support(self, direction: Any) -> float:
         """Return the largest weighted sum of payoffs that a policy attains.
@@ -450,6 +454,6 @@ def _outer_mean(sets: PayoffSets, cells: Ints, chance: Floats) -> Floats:
     )
     chosen, inverses = corner_inverses(directions)
     corners = np.einsum("qij,qj->qi", inverses, heights[chosen])
-    size = np.abs(corners).max(initial=1.0)
+    size = np.abs(heights).max()
     kept: Floats = corners[(corners @ directions.T <= heights + INSIDE * size).all(axis=1)]
     return kept

@@ -122,7 +122,8 @@ def optimality_of(
     said = words.get(objective) if isinstance(objective, str) else None
     if said is None:
         said = f"a value of {objective!r}" if objective in players else "a weighted sum of values"
-    return Optimality(said, value, bound, f"no {concept.words.noun} with promises")
+    floor = f" with floor {concept.floor:g}"
+    return Optimality(said, value, bound, f"no {concept.words.noun}{floor}")
 
 
 def concept_weights(concept: Concept, objective: Any, players: tuple[Any, ...]) -> Floats | None:
