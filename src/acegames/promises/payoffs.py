@@ -25,7 +25,7 @@ from acegames.model.budgets import read_total, to_units, unreachable
 from acegames.model.checks import counted, unknown
 from acegames.model.game import Label, MarkovGame, check_game
 from acegames.model.user_functions import OF_SOLVING, check_engine, public
-from acegames.model.words import named, number
+from acegames.model.words import named
 from acegames.policy.memory import MemoryPolicy, check_no_product
 from acegames.promises import hull
 from acegames.promises.sets import SetSolver, corner_inverses, machine, template
@@ -194,13 +194,13 @@ class PayoffSet(Shown):
     def _rows(self) -> list[tuple[str, Floats, str]]:
         """Return what the words and the table list: a name, payoffs, and a bound."""
         said = [("best welfare", "welfare"), ("best egalitarian", "egalitarian"), ("bargaining", BARGAINING)]
-        rows = [] if len(self.players) == 1 else [(name, self.best(o), number(self.gap(o))) for name, o in said]
+        rows = [] if len(self.players) == 1 else [(name, self.best(o), f"{self.gap(o):.2g}") for name, o in said]
         for p, player in enumerate(self.players):
             rows.append(
                 (
                     f"best for {named('player', player)}".strip(),
                     self.best(self._unit(p)),
-                    number(self.gap(self._unit(p))),
+                    f"{self.gap(self._unit(p)):.2g}",
                 )
             )
         return rows
@@ -213,7 +213,7 @@ class PayoffSet(Shown):
         lines = [f"{what}: everything between {counted(len(self.vertices), 'point')}."]
         for name, values, gap in self._rows():
             each = ", ".join(f"{p} {x:.6g}" for p, x in zip(self.players, values, strict=True))
-            lines.append(f"{name[0].upper()}{name[1:]}: {each} (at most {gap} from the best).")
+            lines.append(f"{name[0].upper()}{name[1:]}: {each} (no equilibrium has more than {gap} more).")
         held = ", ".join(f"{p} {self.worst(p):.6g}" for p in self.players)
         lines.append(f"Can be held to: {held}.")
         return "\n".join(lines)
@@ -221,7 +221,7 @@ class PayoffSet(Shown):
     def _repr_html_(self) -> str:
         rows = [(name, *(f"{x:.6g}" for x in values), gap) for name, values, gap in self._rows()]
         rows.append(("can be held to", *(f"{self.worst(p):.6g}" for p in self.players), ""))
-        heads = ("payoffs", *map(str, self.players), "from the best, at most")
+        heads = ("payoffs", *map(str, self.players), "nothing better by more than")
         notes = [str(self).splitlines()[0]]
         return table_html(heads, rows, notes, left=1, picture=self._picture())
 
