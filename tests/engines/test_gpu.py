@@ -278,11 +278,8 @@ def test_numbers_of_joint_actions(actions, legal):
 def test_rows_of_a_shape():
     """Games share kernels with those that have all joint actions, unless these are more than twice as many, or 64."""
     for actions, most, rows in (((2, 3), 3, 6), ((2, 3), 2, 2), ((8, 8), 32, 64), ((8, 8), 31, 31), ((9, 8), 40, 40)):
-        legal = np.zeros((4, *actions), bool)
-        legal.reshape(4, -1)[:, :1] = True
-        legal.reshape(4, -1)[2, :most] = True
-        game = ace.MarkovGame.from_arrays(**wide_game(actions).to_arrays() | {"legal": legal})
-        assert choices_in(game, ace.CE())[0].rows == rows
+        share = (most - 1.5) / (np.prod(actions) - 1)
+        assert choices_in(wide_game(actions, legal=share), ace.CE())[0].rows == rows
 
 
 def test_players_who_do_not_deviate():
