@@ -83,79 +83,32 @@ def locate(states, lo, size, base, least, most, state, counted, spent, cell_of):
                 cell_of[q] = base[at] + cell
 
 
-@inlined
-def _same_line(q, state, total):
-    """Return whether a situation is like the one before, but for its last total."""
-    same = state[q] == state[q - 1]
-    for m in range(total.shape[1] - 1):
-        same = same and total[q, m] == total[q - 1, m]
-    return same
-
-
-@inlined
-def _line_in_box(box, q, total, table):
-    """Return where situations that differ from total[q] in the last total lie in a box.
-
-    That is the cell of the least one, -1 outside; how far one unit leads; the total up to which all
-    count as the least; and the least and the largest total inside.
-    """
-    dims, lo, size, least, most = table.dims, table.lo, table.size, table.least, table.most
-    last, cell = total.shape[1] - 1, table.base[box]
-    step = low = bottom = top = within = np.int64(0)
-    if last >= 0:
-        bottom, top = least[box, last], most[box, last]
-    for m in range(last):
-        if not least[box, m] <= total[q, m] <= most[box, m]:
-            cell = np.int64(-1)
-    for d in range(len(dims)):
-        within, step = within * size[box, d], step * size[box, d]
-        if dims[d] == last:
-            step, low, top = np.int64(1), lo[box, d], min(top, lo[box, d] + size[box, d] - 1)
-        else:
-            at = max(total[q, dims[d]] - lo[box, d], np.int64(0))
-            within += at
-            if at >= size[box, d]:
-                cell = np.int64(-1)
-    return cell if cell < 0 else cell + within, step, low, bottom, top
-
-
 @kernel
 def find_pairs(table, state, total, pair):
     """Fill the pair of each situation, or -1, and return the first without a pair, or -1.
 
     state (Q,), total (Q, M) in whole units, pair (Q,): where it is -1 already, it stays so.
     """
-    states, keys, words, counts, by_cell = table.states, table.keys, table.words, table.counts, table.by_cell
-    listed, before, found = len(words) == 0, np.int64(-2), np.int64(-1)
-    last, begin, missing = total.shape[1] - 1, np.int64(0), np.int64(-1)
-    while begin < len(state):
-        end = begin + 1
-        while end < len(state) and _same_line(end, state, total):
-            end += 1
-        first, box = np.int64(-1), _place_of(states, 0, len(states), state[begin])
-        step = low = bottom = top = amount = np.int64(0)
-        if box >= 0:
-            first, step, low, bottom, top = _line_in_box(box, begin, total, table)
-        for q in range(begin, end):
-            if last >= 0:
-                amount = total[q, last]
-            number = np.int64(-1)
-            if first >= 0 and pair[q] >= 0 and bottom <= amount <= top:
-                cell = first + max(amount - low, np.int64(0)) * step
+    states, lo, size, base, least, most, dims, keys, words, counts, by_cell = table
+    at, missing, listed = np.int64(-1), np.int64(-1), len(words) == 0
+    for q in range(len(state)):
+        if q == 0 or state[q] != state[q - 1]:
+            at = _place_of(states, 0, len(states), state[q])
+        number = np.int64(-1)
+        if pair[q] >= 0 and at >= 0 and _is_between(q, total, least, most, at):
+            cell = _cell_in_box(at, q, total, dims, lo, size, True)
+            if cell >= 0:
+                cell += base[at]
                 if listed:
                     number = _place_of(keys, 0, len(keys), cell)
                     number = cell if by_cell and number >= 0 else number
                 elif by_cell:
                     number = cell if is_set(cell, words) else number
-                elif cell == before + 1 and found >= 0:
-                    number = found + 1 if is_set(cell, words) else number
                 else:
                     number = rank_of(cell, words, counts)
-                before, found = cell, number
-            pair[q] = number
-            if number < 0 and missing < 0:
-                missing = q
-        begin = end
+        pair[q] = number
+        if number < 0 and missing < 0:
+            missing = q
     return missing
 
 

@@ -287,10 +287,11 @@ def check_answers(state: Ints, row_ptr: Ints, ptr: Ints, row: Ints, prob: Floats
         total, good, low, high = 0.0, ptr[p] < ptr[p + 1] <= len(row), row_ptr[state[p]], row_ptr[state[p] + 1]
         for e in range(ptr[p], ptr[p + 1] if good else ptr[p]):
             good &= low <= row[e] < high and prob[e] > 0.0
+            chance[e] = prob[e]
             total += prob[e]
         if not (good and abs(total - 1.0) <= PROBABILITY_SUM):
             return False
-        for e in range(ptr[p], ptr[p + 1]):
+        for e in range(ptr[p], ptr[p] if total == 1.0 else ptr[p + 1]):  # division takes long
             chance[e] = prob[e] / total
     return True
 
