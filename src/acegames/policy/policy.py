@@ -286,16 +286,16 @@ class PolicyInternals:
 
     def pairs(self, t: int, state: Ints, total: Ints) -> Ints:
         """Return the pair of each (state, total) of time t, (Q,); -1 where it cannot occur."""
-        return self._found(t, state, total)[0]
+        return self._pairs(t, state, total)[0]
 
     def known_pairs(self, t: int, state: Ints, total: Ints) -> Ints:
         """Return the pair of each (state, total); UnknownPair where one cannot occur."""
-        policy, (pair, q) = self.policy, self._found(t, state, total)
+        policy, (pair, q) = self.policy, self._pairs(t, state, total)
         if q >= 0:
             raise policy._unknown(t, policy.states[int(state[q])], policy.tracker.spent(total[q].tolist()))
         return pair
 
-    def _found(self, t: int, state: Ints, total: Ints) -> tuple[Ints, int]:
+    def _pairs(self, t: int, state: Ints, total: Ints) -> tuple[Ints, int]:
         """Return the pair of each (state, total), and the first of them that has none, or -1."""
         policy, reached = self.policy, self.policy.reached
         tables = [policy._table(t)] if reached is None else [reached.table(t), policy._table(t)]

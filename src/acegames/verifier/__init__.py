@@ -201,9 +201,7 @@ def verify(
         else:
             walked = Walked(plain_row(reader.units.amounts(evaluated.worst)), np.zeros(len(evaluated.worst)), None)
         if exact and evaluated.gains is not None:
-            from acegames.proofs.exactly import evaluate_exactly
-
-            evaluated = evaluate_exactly(game, policy, concept, reader, evaluated, progress)
+            evaluated = _exactly(game, policy, concept, reader, evaluated, progress)
     exact = exact and evaluated.gains is not None
     problems = [] if counted.exact else unsound(game, policy, rules)
     problems += _problems(game, policy, reader, walked, evaluated, tol)
@@ -252,6 +250,13 @@ def _certificate(
         capacities=tuple(None if stored is None else plain(stored.capacity) for stored in game.reservoirs),
         exact=exact,
     )
+
+
+def _exactly(*judged: Any) -> Evaluated:
+    """Return what was found, in exact arithmetic."""
+    from acegames.proofs.exactly import evaluate_exactly
+
+    return evaluate_exactly(*judged)
 
 
 def _judge(engine: Any, reader: Reader, concept: Concept, progress: OnProgress | None) -> Evaluated:

@@ -316,8 +316,7 @@ def clip(keys: Ints, time: TimeRules, floor: Ints, first: int, end: int, pair: I
             base = (base // line // states * (end - first) + state - first) * line - origin
             while p < len(keys) and keys[p] < begin + line:
                 pair[count], clipped[count] = p, base + max(keys[p] - begin, least)
-                count += np.int64(1)
-                p += np.int64(1)
+                count, p = count + np.int64(1), p + np.int64(1)
         else:
             ahead = first - state if state < first else first - state + states
             p = _place_of(keys, begin + ahead * line - 1, p) + np.int64(1)
@@ -340,8 +339,7 @@ def merge(
         p, own = pair[k], np.int64(number[clipped[k]])
         if own < 0:
             own = count
-            number[clipped[k]] = np.int32(count)
-            first[count] = p
+            number[clipped[k]], first[count] = np.int32(count), p
             count += np.int64(1)
         owner[p] = own
         q = first[own]
