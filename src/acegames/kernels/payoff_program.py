@@ -56,6 +56,7 @@ class Programs(NamedTuple):
     unit: Floats  # (N,) one over the range of promises
     # the incentive rows
     player: Ints  # (K,)
+    number: Ints  # (K,) among all that a situation may have, see `payoff_sets.incentives`
     deviation: Floats  # (K, R) what the deviation brings instead
     member: Bytes  # (K, R) whether the row counts this joint action
     slack: Floats  # (K,)
@@ -89,7 +90,7 @@ def allocate_programs(rows, outcomes, players, actions):
     return Programs(
         np.empty(R, np.int64), np.empty(R, np.int64), np.zeros(R + 1, np.int64), np.empty(outcomes, np.int64), np.empty(outcomes),
         np.empty((R, N)), np.empty((R, N)), np.empty(N), np.empty(N),
-        np.empty(K, np.int64), np.empty((K, R)), np.zeros((K, R), np.uint8), np.empty(K),
+        np.empty(K, np.int64), np.empty(K, np.int64), np.empty((K, R)), np.zeros((K, R), np.uint8), np.empty(K),
         np.empty((m, m)), np.empty(m), np.empty(m, np.int64), np.empty((m, N)), np.empty((m, outcomes), np.int64), np.empty(m),
         np.empty(m), np.empty(m), np.empty(m), np.empty(N), np.empty(N), np.empty(outcomes, np.int64), np.empty(N),
         np.empty(outcomes, np.int64), np.empty((m, 2 * m)),

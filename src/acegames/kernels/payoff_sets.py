@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from acegames.kernels.boxes import box_of, box_totals
+from acegames.kernels.boxes import box_totals
 from acegames.kernels.intrinsics import noinline
 from acegames.kernels.payoff_program import (
     PayoffSets,
@@ -33,10 +33,11 @@ from acegames.system.compiled import allocates, inner, kernel
 INDIFFERENT = 1e-10
 """What a deviation may gain, in units of the range of promises: promises that make a player
 indifferent would not survive rounding without."""
-SHARP = 1e-9
-"""What counts as `tol` at least: by so much INDIFFERENT moves points, in the same units."""
+CLOSE = 1e-9
+"""Nothing is asked between points or directions closer than this: both ends are known."""
 SAME = 1e-11
-"""Points closer than this are one."""
+"""Points closer than this are one, in the same units, and `tol` is no less: it is less than
+INDIFFERENT, or what is left out would break indifferences."""
 
 
 class SetRules(NamedTuple):
@@ -82,14 +83,23 @@ class Found(NamedTuple):
     row: Ints  # (V, m)
     chance: Floats  # (V, m)
     choice: Ints  # (V, m, outcomes)
+    dual: Floats  # (V, K) of an outer set, where wanted: what each incentive row counts
 
 
-class Machines(NamedTuple):
-    """What is recommended for promises: entries of promise q are ptr[q] : ptr[q+1]."""
+class SetOutput(NamedTuple):
+    """What is written of some cells: points, half-spaces or machines; the arrays of others are
+    empty.
+    """
 
+    state: Bytes  # (cells,) 1 where not all directions could be asked, 2 where no point was found, else 0
+    ptr: Ints  # (cells+1,) the points or half-spaces of each cell; or (promises+1,) the entries of each promise
+    point: Annotated[Floats, "K N"]
+    # half-spaces, which no equilibrium leaves
+    direction: Annotated[Floats, "L N"]  # in units of reward
+    dual: Annotated[Floats, "L rows"]  # what each incentive row counts, 0 or more
+    # machines: what is recommended for promises
     wanted: Bytes  # of each point of this time's sets
-    own: Ints  # (cells+1,) where the points of each cell begin
-    ptr: Ints
+    own: Ints  # where the points of each cell begin
     row: Ints  # (E,) in the tables
     chance: Floats  # (E,)
     to: Annotated[Ints, "E outcomes"]  # the point of the next sets that is promised after each outcome
@@ -97,13 +107,14 @@ class Machines(NamedTuple):
 
 
 @allocates
-def _allocate_found(rules, players, places, outcomes, recording):
+def _allocate_found(rules, players, places, outcomes, out):
     V, N = rules.most, players
-    S = V if recording else 0
+    S, D = V if len(out.wanted) else 0, V if len(out.direction) else 0
     return Found(
-        np.empty((V, N)), np.empty(V), np.empty((V, N)), np.empty(V, np.uint8), np.empty((max(V, len(rules.corners)), N)),
-        np.empty(max(V, len(rules.corners)), np.int64),
+        np.empty((V, N)), np.empty(V), np.empty((V, N)), np.empty(V, np.uint8), np.empty((max(2 * V, len(rules.corners)), N)),
+        np.empty(max(2 * V, len(rules.corners)), np.int64),
         np.empty(S, np.int64), np.empty((S, places), np.int64), np.empty((S, places)), np.empty((S, places, outcomes), np.int64),
+        np.empty((D, places)),
     )  # fmt: skip
 
 
@@ -154,11 +165,12 @@ def _write_program(p, a, layer, rules, c, places, work):
 def _write_incentives(R, first, layer, rules, work):
     """Write the incentive rows; return their number."""
     noinline()
-    choices, K = layer.choices, 0
+    choices, K, first_number = layer.choices, 0, 0
     for i in range(layer.reward.shape[1]):
+        begin, end = choices.first_action[i], choices.first_action[i + 1]
+        first_number += (end - begin) * (end - begin if rules.interim else 1)
         if work.unit[i] == 0.0:  # all promises are worth the same
             continue
-        begin, end = choices.first_action[i], choices.first_action[i + 1]
         for told in range(end - begin if rules.interim else 1):
             for b in range(end - begin):
                 if rules.interim and b == told:
@@ -177,6 +189,7 @@ def _write_incentives(R, first, layer, rules, work):
                     work.deviation[K, r] = work.worst[to, i] if to >= 0 else -rules.floor
                 if possible:
                     work.player[K] = i
+                    work.number[K] = first_number - (end - begin) * ((end - begin if rules.interim else 1) - told) + b
                     work.slack[K] = INDIFFERENT * (1.0 + 0.01 * K) + work.push[i]
                     K += 1
     return K
@@ -190,6 +203,8 @@ def _ask(at, count, R, K, work, sets, rules, found):
     found.height[at] = climb(goal, False, R, K, work, sets)
     read_solution(K, work, found.point[at])
     found.needed[at] = 1
+    for k in range(K if len(found.dual) else 0):
+        found.dual[at, k] = work.dual[k]
     if len(found.size):
         size = 0
         for p in range(K + 1):
@@ -211,6 +226,8 @@ def _insert(at, count, found):
         found.height[j], found.needed[j] = found.height[j - 1], found.needed[j - 1]
         for i in range(n):
             found.direction[j, i], found.point[j, i] = found.direction[j - 1, i], found.point[j - 1, i]
+        for k in range(found.dual.shape[1] if len(found.dual) else 0):
+            found.dual[j, k] = found.dual[j - 1, k]
         if len(found.size):
             found.size[j] = found.size[j - 1]
             for e in range(found.size[j]):
@@ -224,7 +241,7 @@ def _meet(j, k, found, corner):
     """Write where the lines of two directions meet; return whether they do."""
     a, b = found.direction[j], found.direction[k]
     cross = a[0] * b[1] - a[1] * b[0]
-    if cross <= 1e-12:
+    if cross <= 0.5 * CLOSE:
         return False
     corner[0] = (found.height[j] * b[1] - found.height[k] * a[1]) / cross
     corner[1] = (found.height[k] * a[0] - found.height[j] * b[0]) / cross
@@ -235,22 +252,24 @@ def _meet(j, k, found, corner):
 def _refine(count, R, K, work, sets, rules, found):
     """Ask between neighbouring directions of two players; return how many there are then."""
     noinline()
-    j, least = 0, max(rules.tol, SHARP)
+    j, least = 0, max(rules.tol, SAME)
     while j < count and count < rules.most:
         k = (j + 1) % count
         if found.needed[j] and found.needed[k] and _meet(j, k, found, work.push):
-            beyond = _beyond(found.point[j], work.push, found.point[k])
-            if beyond > least:
-                _insert(j + 1, count, found)
-                k = (j + 2) % (count + 1)
-                x, y = found.point[k, 0] - found.point[j, 0], found.point[k, 1] - found.point[j, 1]
-                length = (x * x + y * y) ** 0.5
-                found.direction[j + 1, 0], found.direction[j + 1, 1] = y / length, -x / length
-                count = _ask(j + 1, count, R, K, work, sets, rules, found)
-                k = (j + 2) % count
-                if _beyond(found.point[j], found.point[j + 1], found.point[k]) <= least:
-                    found.needed[j + 1] = 0
-                continue
+            x, y = found.point[k, 0] - found.point[j, 0], found.point[k, 1] - found.point[j, 1]
+            length = (x * x + y * y) ** 0.5
+            if length > CLOSE and _beyond(found.point[j], work.push, found.point[k]) > least:
+                x, y = x / length, y / length
+                before = -(found.direction[j, 0] * x + found.direction[j, 1] * y)
+                after = found.direction[k, 0] * x + found.direction[k, 1] * y
+                if before > CLOSE and after > CLOSE:  # strictly between them, rounding or not
+                    _insert(j + 1, count, found)
+                    found.direction[j + 1, 0], found.direction[j + 1, 1] = y, -x
+                    count = _ask(j + 1, count, R, K, work, sets, rules, found)
+                    k = (j + 2) % count
+                    if _beyond(found.point[j], found.point[j + 1], found.point[k]) <= least:
+                        found.needed[j + 1] = 0
+                    continue
         j += 1
     return count
 
@@ -270,7 +289,7 @@ def _thin(count, rules, found, room):
     No two neighbours are left out, nor an axis.
     """
     noinline()
-    least = max(rules.tol, SHARP)
+    least = max(rules.tol, SAME)
     for j in range(count):
         found.needed[j] = 1
     j = 0
@@ -335,13 +354,17 @@ def _corners(count, rules, found, room):
         else:
             k = (j + 1) % count
             k = k if found.needed[k] else (k + 1) % count
-            if not _meet(j, k, found, room):
-                continue
+            if not _meet(j, k, found, room):  # they are nearly one: the set ends at their points
+                for i in range(n):
+                    room[i] = found.point[j, i]
+                kept = _keep(kept, j, room, found)
+                for i in range(n):
+                    room[i] = found.point[k, i]
         kept = _keep(kept, j, room, found)
     q = 0
-    while n == 2 and q < kept and kept > 2:  # points of an edge
+    while n == 2 and not rules.outer and q < kept and kept > 2:  # points of an edge
         before, after = found.corner[(q + kept - 1) % kept], found.corner[(q + 1) % kept]
-        if 0.0 <= _beyond(before, found.corner[q], after) <= SHARP:
+        if 0.0 <= _beyond(before, found.corner[q], after) <= SAME:
             kept = _drop(q, kept, found)
         else:
             q += 1
@@ -360,16 +383,16 @@ def _drop(q, kept, found):
 
 @inner
 def _solve_cell(p, a, layer, rules, c, places, work, found, none):
-    """Find the set of a listed cell; return how many points it has, and whether all is well.
+    """Find the set of a listed cell.
 
-    The second is 0, 1 where not all directions could be asked, 2 where no point was found. The
-    third is the number of feasible joint actions.
+    Return how many points it has, its state as in `SetOutput`, and its numbers of feasible joint
+    actions, of incentive rows and of directions asked.
     """
     noinline()
     n, count = layer.reward.shape[1], 0
     R, K = _write_program(p, a, layer, rules, c, places, work)
     if not begin_program(R, K, work, layer.sets, none):
-        return 0, 2, R
+        return 0, 2, R, K, 0
     for j in range(len(rules.directions)):
         for i in range(n):
             found.direction[count, i] = rules.directions[j, i]
@@ -377,82 +400,106 @@ def _solve_cell(p, a, layer, rules, c, places, work, found, none):
     if n == 2:
         count = _refine(count, R, K, work, layer.sets, rules, found)
     kept = _corners(count, rules, found, work.trial)
-    return kept, 1 if n == 2 and count >= rules.most else 0, R
+    return kept, 1 if n == 2 and count >= rules.most else 0, R, K, count
 
 
 @kernel
-def find_sets(begin, end, layer, rules, widest, ptr, point, state):
-    """Write the sets of the listed cells number begin .. end-1.
+def find_sets(cells, layer, rules, widest, out):
+    """Find the sets of some listed cells, by number and in order; write what is wanted of them.
 
-    ptr (cells+1,) and point (room, N) take them end to end. state (cells,) is 0, 1 where not all
-    directions could be asked, 2 where no point was found. Return the number of points, or -1 where
-    there is no more room.
+    The same cells are always found by the same steps, so points, half-spaces and machines belong
+    together. Return how many points, half-spaces or entries there are, or -1 where there is no more
+    room.
     """
     n, K = layer.reward.shape[1], incentives(layer.choices.first_action, rules.interim)
     c, places = allocate_places(layer.step, widest)
     work = allocate_programs(widest[0], widest[1], n, K)
-    found, none = _allocate_found(rules, n, K + 1, widest[1], False), np.zeros(n)
-    a = box_of(layer.keys[begin], layer.here.base) if begin < end else np.int64(0)
-    count = 0
-    for p in range(begin, end):
-        while layer.here.base[a + 1] <= layer.keys[p]:
-            a += 1
-        kept, state[p - begin], _ = _solve_cell(p, a, layer, rules, c, places, work, found, none)
-        if count + kept > len(point):
-            return -1
-        ptr[p - begin] = count
-        for q in range(kept):
-            _write_point(q, work, found, point[count + q])
-        count += kept
-    ptr[end - begin] = count
-    return count
-
-
-@inner
-def _write_point(q, work, found, point):
-    """Write a kept point in units of reward."""
-    for i in range(len(point)):
-        point[i] = work.low[i] + (found.corner[q, i] / work.unit[i] if work.unit[i] > 0.0 else 0.0)
-
-
-@kernel
-def find_machines(cells, layer, rules, widest, machines):
-    """Write what is recommended for the wanted points of some cells, in order.
-
-    The sets are found again, by the same steps, so the points are the same. Return how many entries
-    there are, or -1 where there is no more room.
-    """
-    n, K = layer.reward.shape[1], incentives(layer.choices.first_action, rules.interim)
-    c, places = allocate_places(layer.step, widest)
-    work = allocate_programs(widest[0], widest[1], n, K)
-    found, none = _allocate_found(rules, n, K + 1, widest[1], True), np.zeros(n)
+    found, none = _allocate_found(rules, n, K + 1, widest[1], out), np.zeros(n)
     a, count, promise = np.int64(0), 0, 0
-    machines.ptr[0] = 0
-    for p in cells:
+    out.ptr[0] = 0
+    for at in range(len(cells)):
+        p = cells[at]
         while layer.here.base[a + 1] <= layer.keys[p]:
             a += 1
-        kept, _, R = _solve_cell(p, a, layer, rules, c, places, work, found, none)
-        for q in range(kept):
-            if not machines.wanted[machines.own[p] + q]:
-                continue
-            j = found.origin[q]
-            if count + found.size[j] > len(machines.row):
-                return -1
-            for e in range(found.size[j]):
-                told = found.row[j, e]
-                machines.row[count], machines.chance[count] = work.row[told], found.chance[j, e]
-                begin = work.out_ptr[told]
-                for o in range(begin, work.out_ptr[told + 1]):
-                    machines.to[count, o - begin] = layer.sets.ptr[work.next_cell[o]] + found.choice[j, e, o - begin]
-                _mark_punished(told, R, layer, work, machines)
-                count += 1
-            promise += 1
-            machines.ptr[promise] = count
+        kept, out.state[at], R, K, asked = _solve_cell(p, a, layer, rules, c, places, work, found, none)
+        if len(out.wanted):
+            for q in range(kept):
+                if out.wanted[out.own[p] + q]:
+                    count = _write_entries(found.origin[q], count, R, layer, work, found, out)
+                    promise += 1
+                    out.ptr[promise] = count
+        elif len(out.direction):
+            count = _write_half_spaces(count, asked, K, work, found, out)
+            out.ptr[at + 1] = count
+        else:
+            count = _write_points(count, kept, work, found, out)
+            out.ptr[at + 1] = count
+        if count < 0:
+            return -1
     return count
 
 
 @inner
-def _mark_punished(told, R, layer, work, machines):
+def _write_points(count, kept, work, found, out):
+    """Write the kept points in units of reward; return how many there are in all."""
+    if count + kept > len(out.point):
+        return -1
+    for q in range(kept):
+        for i in range(found.corner.shape[1]):
+            more = found.corner[q, i] / work.unit[i] if work.unit[i] > 0.0 else 0.0
+            out.point[count + q, i] = work.low[i] + more
+    return count + kept
+
+
+@inner
+def _write_half_spaces(count, asked, K, work, found, out):
+    """Write the half-spaces of a cell in units of reward; return how many there are in all."""
+    noinline()
+    n, first = found.direction.shape[1], count
+    for j in range(asked):
+        if not found.needed[j]:
+            continue
+        if count == len(out.direction):
+            return -1
+        for i in range(n):  # a player for whom all is the same counts in its own direction alone
+            size = work.unit[i] if work.unit[i] > 0.0 else 1.0
+            out.direction[count, i] = found.direction[j, i] * size
+        for k in range(out.dual.shape[1]):
+            out.dual[count, k] = 0.0
+        for k in range(K):
+            out.dual[count, work.number[k]] = -found.dual[j, k] * work.unit[work.player[k]]
+        if n != 2 or count == first or _turns(out.direction[count - 1], out.direction[count]):
+            count += 1
+    while n == 2 and count > first and not _turns(out.direction[count - 1], out.direction[first]):
+        count -= 1
+    return count
+
+
+@inner
+def _write_entries(j, count, R, layer, work, found, out):
+    """Write what is recommended for the point of direction j; return how many entries there are."""
+    noinline()
+    if count < 0 or count + found.size[j] > len(out.row):
+        return -1
+    for e in range(found.size[j]):
+        told = found.row[j, e]
+        out.row[count], out.chance[count] = work.row[told], found.chance[j, e]
+        begin = work.out_ptr[told]
+        for o in range(begin, work.out_ptr[told + 1]):
+            out.to[count, o - begin] = layer.sets.ptr[work.next_cell[o]] + found.choice[j, e, o - begin]
+        _mark_punished(told, R, layer, work, out)
+        count += 1
+    return count
+
+
+@inner
+def _turns(a, b):
+    """Return whether a direction is one more than another, in units of reward."""
+    return a[0] * b[1] - a[1] * b[0] > SAME * ((a[0] * a[0] + a[1] * a[1]) * (b[0] * b[0] + b[1] * b[1])) ** 0.5
+
+
+@inner
+def _mark_punished(told, R, layer, work, out):
     """Mark where play can be when another joint action was played, by its first deviator."""
     action = layer.choices.action
     for r in range(R):
@@ -461,14 +508,17 @@ def _mark_punished(told, R, layer, work, machines):
             i += 1
         if i < action.shape[1]:
             for o in range(work.out_ptr[r], work.out_ptr[r + 1]):
-                machines.punished[work.next_cell[o], i] = 1
+                out.punished[work.next_cell[o], i] = 1
 
 
 @inner
 def incentives(first_action, interim):
-    """Return how many incentive rows a situation may have."""
+    """Return how many incentive rows a situation may have.
+
+    They are numbered by player, then by what it is told (CE only), then by what it plays instead.
+    """
     count = 0
     for i in range(len(first_action) - 1):
         own = first_action[i + 1] - first_action[i]
-        count += own * (own - 1) if interim else own
-    return max(count, 1)
+        count += own * own if interim else own
+    return count

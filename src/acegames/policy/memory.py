@@ -9,7 +9,7 @@ decide everything that comes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -63,6 +63,8 @@ class MemoryPolicy(Shown):
     game: MarkovGame
     begin: tuple[tuple[Ints, Floats], ...]
     """For each initial state the promises to draw from, and their probabilities."""
+    half_planes: Callable[[int], Any] | None = None
+    """Of a time, what no equilibrium leaves: pointers by cell, directions and multipliers."""
     _tables: dict[int, PairTable] = field(default_factory=dict)
 
     @property
@@ -168,6 +170,19 @@ class MemoryPolicy(Shown):
         if t not in self._tables:
             self._tables[t] = self.layers[t].space.pair_table(self.dims, by_cell=False)
         return find(self._tables[t], state, total)
+
+    def bounds(self, t: int, state: Ints, total: Ints) -> tuple[Ints, Floats, Floats]:
+        """Return half-planes that no equilibrium leaves, for `verify(..., best=...)`.
+
+        They are pointers (Q+1,), directions (L, N) and multipliers of incentive rows (L, K), 0 or
+        more.
+        """
+        if self.half_planes is None:
+            raise InvalidOption("best: this policy was loaded without its proof of optimality")
+        ptr, direction, dual = self.half_planes(t)
+        cell = self.cells(t, state, total)
+        line, own = spans(ptr[cell], ptr[cell + 1])
+        return own, direction[line], dual[line]
 
     def memory_after(self, t: int, memory: Ints, entry: Ints, played: Ints, next_state: Ints, next_total: Ints) -> Ints:
         """Return what is promised next, -1 after the last step, or where nothing was promised.

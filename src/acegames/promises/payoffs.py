@@ -293,7 +293,12 @@ class Payoffs(PayoffSet):
         reporter = ProgressReporter(progress, "writing the policy", self.game.horizon, self.situations)
         with running(None):
             expect(self.situations)
-            return machine(self.solver, self.lattice, self.inner, begin, reporter)
+            return machine(self.solver, self.lattice, self.inner, begin, self._half_planes, reporter)
+
+    def _half_planes(self, t: int) -> tuple[Ints, Floats, Floats]:
+        """Return pointers, directions and multipliers of the half-spaces of time t, found again."""
+        found = self.solver.half_spaces(t, self.outer[t + 1])
+        return found.ptr, found.direction, found.dual
 
     def _weights_of(self, payoff: dict[Any, Any]) -> Floats:
         if set(payoff) != set(self.players):
@@ -393,10 +398,10 @@ def payoffs(
 
 def _backward(solver: SetSolver, *, outer: bool, reporter: ProgressReporter) -> Iterator[PayoffSets]:
     """Yield the sets of the times H .. 0."""
-    sets, rules = solver.end(), solver.rules(outer=outer)
+    sets = solver.end()
     yield sets
     for t in reversed(range(solver.space.game.horizon)):
-        sets, _ = solver.solve(t, sets, rules)
+        sets = solver.solve(t, sets, outer=outer)
         reporter.layer(len(sets.least))
         yield sets
 

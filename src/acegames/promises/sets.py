@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,9 +21,15 @@ import numpy as np
 
 from acegames.concepts import Concept
 from acegames.kernels.payoff_program import PayoffSets
-from acegames.kernels.payoff_sets import Machines, SetLayer, SetRules, find_machines, find_sets
+from acegames.kernels.payoff_sets import (
+    SetLayer,
+    SetOutput,
+    SetRules,
+    find_sets,
+    incentives,
+)
 from acegames.kernels.records import Choices
-from acegames.model.arrays import Floats, Ints, owners, pointers
+from acegames.model.arrays import Bools, Floats, Ints, owners, pointers
 from acegames.policy.memory import MemoryPolicy, PromiseLayer
 from acegames.policy.tracker import CostTracker
 from acegames.safety.explore import listed
@@ -91,48 +97,70 @@ class SetSolver:
             listed(following.cells.keys), after,
         )  # fmt: skip
 
-    def solve(self, t: int, after: PayoffSets, rules: SetRules) -> tuple[PayoffSets, int]:
-        """Return the sets of time t, and in how many situations not all directions were asked."""
-        layer, n = self.layer(t, after), len(self.space.game.players)
-        cells = len(layer.keys)
+    def solve(self, t: int, after: PayoffSets, *, outer: bool) -> PayoffSets:
+        """Return the sets of time t."""
+        layer, n, rules = self.layer(t, after), len(self.space.game.players), self.rules(outer=outer)
+        cells = np.arange(len(layer.keys))
 
-        def work(bounds: tuple[int, int]) -> tuple[Ints, Floats, Any]:
-            begin, end = bounds
-            room, ptr = ROOM * (end - begin) + MOST_DIRECTIONS, np.zeros(end - begin + 1, dtype=np.int64)
-            state = np.zeros(end - begin, dtype=np.uint8)
-            while True:
-                point = np.empty((room, n))
-                count = find_sets(begin, end, layer, rules, self.space.tables.widest, ptr, point, state)
-                if count >= 0:
-                    return np.diff(ptr), point[:count], state
-                room *= 4
+        def work(part: slice) -> SetOutput:
+            room = ROOM * len(cells[part]) + MOST_DIRECTIONS
+            return self._found(cells[part], layer, rules, room, lambda room: {"point": np.empty((room, n))})
 
-        size = max(min(PIECE, -(-cells // (4 * self.team.threads))), 1)
-        pieces = [(begin, min(begin + size, cells)) for begin in range(0, cells, size)]
-        counts, points, states = zip(*self.team.each(work, pieces), strict=True)
-        state = np.concatenate(states)
-        if (state == 2).any():
-            raise ArithmeticError(f"t={t}: no promise was found in cell {int(np.argmax(state == 2))}")
-        ptr, point = pointers(np.concatenate(counts)), np.concatenate(points)
-        return PayoffSets(ptr, point, np.minimum.reduceat(point, ptr[:-1])), int((state == 1).sum())
+        size = max(min(PIECE, -(-len(cells) // (4 * self.team.threads))), 1)
+        parts = self.team.each(work, [slice(begin, begin + size) for begin in range(0, len(cells), size)])
+        ptr, point = pointers(np.concatenate([np.diff(x.ptr) for x in parts])), np.concatenate([x.point for x in parts])
+        return PayoffSets(ptr, point, np.minimum.reduceat(point, ptr[:-1]))
 
-    def machines(self, t: int, after: PayoffSets, own: PayoffSets, wanted: Any) -> Machines:
+    def machines(self, t: int, after: PayoffSets, own: PayoffSets, wanted: Bools) -> SetOutput:
         """Return what is recommended for the wanted points (K,) of time t."""
-        layer = self.layer(t, after)
-        promises = int(wanted.sum())
+        layer, promises = self.layer(t, after), int(wanted.sum())
         cells = np.unique(np.searchsorted(own.ptr, np.flatnonzero(wanted), side="right") - 1)
         outcomes = int(np.diff(self.space.tables.out_ptr).max())
-        room = 4 * promises + 64
+        fixed = {"ptr": np.zeros(promises + 1, np.int64), "wanted": wanted.astype(np.uint8), "own": own.ptr}
+        fixed["punished"] = np.zeros(after.least.shape, np.uint8)
+
+        def room_for(room: int) -> dict[str, Any]:
+            entries = {"row": np.empty(room, np.int64), "chance": np.empty(room), "to": np.full((room, outcomes), -1)}
+            return fixed | entries
+
+        return self._found(cells, layer, self.rules(outer=False), 4 * promises + 64, room_for)
+
+    def half_spaces(self, t: int, after: PayoffSets) -> SetOutput:
+        """Return the half-spaces of the outer sets of time t."""
+        layer, n = self.layer(t, after), len(self.space.game.players)
+        rows = incentives(self.choices.first_action, self.concept.interim)
+
+        def room_for(room: int) -> dict[str, Any]:
+            return {"direction": np.empty((room, n)), "dual": np.empty((room, rows))}
+
+        return self._found(np.arange(len(layer.keys)), layer, self.rules(outer=True), 16 * len(layer.keys), room_for)
+
+    def _found(
+        self, cells: Ints, layer: SetLayer, rules: SetRules, room: int, room_for: Callable[[int], dict[str, Any]]
+    ) -> SetOutput:
+        """Run the kernel with room for more and more, until it suffices."""
+        nothing = np.zeros(0, dtype=np.int64)
+        empty: dict[str, Any] = dict.fromkeys(("own", "row"), nothing) | {
+            "wanted": np.zeros(0, np.uint8),
+            "chance": np.zeros(0),
+        }
+        empty |= {name: np.zeros((0, 1)) for name in ("point", "direction", "dual")}
+        empty |= {"to": np.zeros((0, 1), np.int64), "punished": np.zeros((0, 1), np.uint8)}
+        state, ptr = np.zeros(len(cells), dtype=np.uint8), np.zeros(len(cells) + 1, dtype=np.int64)
         while True:
-            machines = Machines(
-                wanted.astype(np.uint8), own.ptr, np.zeros(promises + 1, np.int64), np.empty(room, np.int64),
-                np.empty(room), np.full((room, outcomes), -1), np.zeros(after.least.shape, np.uint8),
-            )  # fmt: skip
-            count = find_machines(cells, layer, self.rules(outer=False), self.space.tables.widest, machines)
+            out = SetOutput(**({"state": state, "ptr": ptr} | empty | room_for(room)))
+            count = find_sets(cells, layer, rules, self.space.tables.widest, out)
+            if (state == 2).any():
+                raise ArithmeticError(f"no promise was found in cell {int(cells[np.argmax(state == 2)])}")
             if count >= 0:
-                return machines._replace(
-                    row=machines.row[:count], chance=machines.chance[:count], to=machines.to[:count]
+                filled = (
+                    ("point",)
+                    if len(out.point)
+                    else ("direction", "dual")
+                    if len(out.direction)
+                    else ("row", "chance", "to")
                 )
+                return out._replace(**{name: getattr(out, name)[:count] for name in filled})
             room *= 4
 
 
@@ -192,6 +220,7 @@ def machine(
     lattice: Lattice,
     sets: Sequence[PayoffSets],
     begin: Sequence[tuple[Ints, Floats]],
+    half_planes: Callable[[int], Any],
     reporter: ProgressReporter,
 ) -> MemoryPolicy:
     """Return the policy that begins with these points of the first sets, and their probabilities.
@@ -224,4 +253,4 @@ def machine(
     tracker = CostTracker(game.constraints, lattice.units, (), game.reservoirs)
     starts = tuple((numbers[points], weights) for points, weights in begin)
     labels = (game.players, game.states, game.actions)
-    return MemoryPolicy(*labels, tracker, space.dims, tuple(layers), solver.concept, game, starts)
+    return MemoryPolicy(*labels, tracker, space.dims, tuple(layers), solver.concept, game, starts, half_planes)

@@ -49,6 +49,7 @@ keeps the true budgets.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -68,6 +69,7 @@ from acegames.verifier.basics import BlockThreads
 from acegames.verifier.certificate import Certificate
 from acegames.verifier.counting import Counted, read_rules, unsound
 from acegames.verifier.judgement import FAULTS_SHOWN, Evaluated, Judge, evaluate
+from acegames.verifier.optimality import bound_of, check_best, optimality_of
 from acegames.verifier.pair_keys import ExactUnits
 from acegames.verifier.policy_reader import Reader
 from acegames.verifier.subgames import Subgames
@@ -75,6 +77,8 @@ from acegames.verifier.tolerance import Gain
 from acegames.verifier.walk import Step, Walked, Witness, follow, plain_row
 from acegames.verifier.with_memory import evaluate_with_memory, is_with_memory
 
+NOT_ASKED: Any = object()
+"""The default of `best`, for which None is an objective."""
 __all__ = ["Certificate", "Step", "Witness", "verify"]
 
 
@@ -129,6 +133,7 @@ def verify(
     *,
     tol: float | None = None,
     exact: bool = False,
+    best: Any = NOT_ASKED,
     engine: Any = None,
     progress: OnProgress | bool | None = None,
 ) -> Certificate:
@@ -156,6 +161,9 @@ def verify(
             of which there may be 250,000. The policy is asked twice. A gain is accepted as ever,
             because policies are found in floats, in which 0.1 + 0.2 and 0.3 tie; with `tol=0` only
             if there is none.
+        best: an objective, as in `CE`: the certificate then says how much better another
+            equilibrium can be at most, from half-planes with multipliers that the policy brings
+            (that of `Payoffs.policy` does), for one and two players. No program is solved for it.
         engine: a `LocalEngine(threads=..., compiled=...)` says how many threads to use, by default
             all processors, and with `compiled=False` that the verifier's kernels are interpreted,
             for those who trust no compiler; nothing else of it is used. A `RayEngine` runs on a
@@ -188,6 +196,8 @@ def verify(
     concept = read_arguments(policy, concept, tol, engine)
     assert not isinstance(progress, bool)  # `public` has made a callback of it
     check_game(game)
+    if best is not NOT_ASKED:
+        check_best(policy, concept, best, game.players)
     rules, nonsense = read_rules(game, policy)
     if nonsense:
         n, m = (np.full(len(labels), np.nan) for labels in (game.players, game.constraints))
@@ -195,9 +205,14 @@ def verify(
         return _certificate(game, concept, tol, False, nonsense, ["unclear"] * len(m), m, nothing, Walked(m, m, None))
     counted = Counted.of(game, rules)
     reader = Reader(counted.game, policy, ExactUnits(counted.game), rounded=not counted.exact, product=concept.product)
+    optimality, unproved = None, ""
     with running(engine.compiled if isinstance(engine, JudgesOnThreads) else None):
         if is_with_memory(policy):
-            evaluated = evaluate_with_memory(Subgames.of(counted.game, reader.units), reader, concept, progress)
+            subgames = Subgames.of(counted.game, reader.units)
+            evaluated = evaluate_with_memory(subgames, reader, concept, progress)
+            if best is not NOT_ASKED:
+                bound, unproved = bound_of(subgames, reader, concept, best)
+                optimality = optimality_of(concept, best, game.players, evaluated.values, bound)
         else:
             evaluated = _judge(engine, reader, concept, progress)
         if is_with_memory(policy) and evaluated.worst is None:
@@ -211,9 +226,11 @@ def verify(
             evaluated = _exactly(game, policy, concept, reader, evaluated, progress)
     exact = exact and evaluated.gains is not None
     problems = [] if counted.exact else unsound(game, policy, rules)
+    problems += [unproved] * bool(unproved)
     problems += _problems(game, policy, reader, walked, evaluated, tol)
     counting, allowance = [rule.direction for rule in rules], plain_row(counted.allowances())
-    return _certificate(game, concept, tol, exact, problems, counting, allowance, evaluated, walked)
+    certificate = _certificate(game, concept, tol, exact, problems, counting, allowance, evaluated, walked)
+    return certificate if optimality is None else replace(certificate, optimality=optimality)
 
 
 def _certificate(

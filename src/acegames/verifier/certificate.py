@@ -16,6 +16,7 @@ from acegames.model.game import Label
 from acegames.model.numbers import exact, plain
 from acegames.model.words import in_nine_digits, named
 from acegames.system.display import Shown
+from acegames.verifier.optimality import Optimality
 from acegames.verifier.walk import Witness
 
 
@@ -89,6 +90,8 @@ class Certificate(Shown):
     """Whether gains and values were found in exact arithmetic. Then `rounding` is what the last
     digits of rewards can explain of a gain, which the verdict allows for unless a `tol` was given.
     """
+    optimality: Optimality | None = None
+    """How much better another equilibrium can be at most, where `verify` was asked by `best`."""
 
     def __post_init__(self) -> None:
         seal(self)
@@ -114,6 +117,8 @@ class Certificate(Shown):
         if np.isfinite(self.values).all():
             each = ", ".join(f"{named('player', p)} {v:.6g}" for p, v in zip(self.players, self.values, strict=True))
             lines.append(f"Values: the expected total reward is {each}.")
+        if self.optimality is not None and self.ok:
+            lines.append(str(self.optimality))
         if not self.ok:
             lines += ["Problems:", *(f"  - {p}" for p in self.problems)]
         if self.witness is not None and self.witness.history:

@@ -118,7 +118,7 @@ class MemoryJudge:
         here = np.concatenate(pair)[chosen], np.concatenate(memory)[chosen], np.ones(len(chosen), dtype=bool)
         for t in range(self.game.horizon):
             following = self.subgames.pairs(t + 1) if t + 1 < self.game.horizon else None
-            graph = self._graph(t, pairs, following)
+            graph = self.graph(t, pairs, following)
             self.graphs.append(graph)
             here = self._follow(t, graph, pairs, *here)
             if self.faults:
@@ -156,7 +156,7 @@ class MemoryJudge:
             raise _Fault("At the start: the policy's memories have no probabilities that sum to 1.")
         return memory, weight / weight.sum()
 
-    def _graph(self, t: int, pairs: tuple[Ints, Ints], following: tuple[Ints, Ints] | None) -> Graph:
+    def graph(self, t: int, pairs: tuple[Ints, Ints], following: tuple[Ints, Ints] | None) -> Graph:
         """Find the safe rows at pairs of time t."""
         layer, at = self.game.layer(t), self.game.layer_at[t]
         state, spent = pairs
@@ -197,7 +197,7 @@ class MemoryJudge:
             self.most = np.maximum(self.most, graph.total[out[mine]].max(axis=0))
         if t + 1 < self.game.horizon and not self.faults:
             e = entry[play]
-            asked = (memory[node[e]], e - ptr[node[e]], played[play], graph.state[out], self._whole(graph.total[out]))
+            asked = (memory[node[e]], e - ptr[node[e]], played[play], graph.state[out], self.whole(graph.total[out]))
             remembered = self._remembered(t, *asked)
             to, chosen = number_pairs(graph.to[out], remembered[:, None])
             reached = np.zeros(len(chosen), dtype=bool)
@@ -211,7 +211,7 @@ class MemoryJudge:
         where = self.reader.place(t, int(state[0]), tuple(spent[0].tolist()))
         try:
             ptr, told, prob = (
-                np.asarray(x) for x in self.policy.recommendations(t, state.copy(), self._whole(spent), memory.copy())
+                np.asarray(x) for x in self.policy.recommendations(t, state.copy(), self.whole(spent), memory.copy())
             )
             ptr, told, prob = ptr.astype(np.int64), told.astype(np.int64), prob.astype(np.float64)
         except Exception as error:  # a judge must not fall over what it judges
@@ -231,7 +231,7 @@ class MemoryJudge:
             raise _Fault(f"At {where}: what is told is no distribution over legal joint actions.")
         return ptr, told, prob / np.repeat(total, np.diff(ptr))
 
-    def _whole(self, spent: Ints) -> Ints:
+    def whole(self, spent: Ints) -> Ints:
         """Return totals in the units that the policy counts in."""
         whole = np.empty(spent.shape, dtype=np.int64)
         for m, (scale, unit) in enumerate(zip(self.units.scale, self.policy.tracker.units, strict=True)):
