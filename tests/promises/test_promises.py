@@ -7,7 +7,7 @@ import pytest
 
 import acegames as ace
 from games import pairs
-from promises import Promises
+from promise_judge import Promises
 from promising_games import CONCEPTS, any_game
 from shares import some
 
