@@ -41,6 +41,7 @@ EXAMPLES: dict[Callable[..., Answer], str] = {
     verbs_safety.reduce: "acegames reduce intersection -o reduced.yaml",
     verbs_solving.solve: "acegames solve intersection --concept ce --objective egalitarian -o solution.ace",
     verbs_solving.bracket: "acegames bracket drones --epsilon 0.5",
+    verbs_solving.payoffs: "acegames payoffs intersection --concept ce --best egalitarian -o best.ace",
     verbs_solving.verify: "acegames verify solution.ace",
     verbs_solving.prove: "acegames prove solution.ace -o solution.proof --checker ace_check.py",
     verbs_solving.simulate: "acegames simulate solution.ace --episodes 10000 --seed 1",

@@ -124,7 +124,29 @@ def certificate_data(certificate: ace.Certificate) -> dict[str, Any]:
         "covers": certificate.covers,
         "situations": certificate.pairs,
         "problems": certificate.problems,
+        "optimality": certificate.optimality and {**asdict(certificate.optimality), "gap": certificate.optimality.gap},
         "witness": None if witness is None else {"reason": witness.reason, "history": history},
+    }
+
+
+def payoffs_data(payoffs: ace.Payoffs) -> dict[str, Any]:
+    """Return what equilibria can be worth at the start."""
+    players = payoffs.players
+    best = {
+        objective: by_label(players, payoffs.best(objective)) for objective in ("welfare", "egalitarian", "bargaining")
+    }
+    return {
+        "concept": concept_data(payoffs.concept),
+        "situations": payoffs.situations,
+        "tol": payoffs.tol,
+        "vertices": [by_label(players, point) for point in payoffs.vertices.tolist()],
+        "bound": [by_label(players, point) for point in payoffs.bound.tolist()],
+        "best": best,
+        "gap": {objective: payoffs.gap(objective) for objective in best},
+        "best_for": by_label(
+            players, (by_label(players, payoffs.best(weights)) for weights in np.eye(len(players)).tolist())
+        ),
+        "worst": by_label(players, map(payoffs.worst, players)),
     }
 
 

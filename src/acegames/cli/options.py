@@ -180,8 +180,18 @@ def _siblings(path: Path) -> list[str]:
 
 def read_policy(
     file: Path, against: str | None, typed: GameOptions = NOTHING
-) -> tuple[ace.MarkovGame, ace.Policy, ace.Solution | None]:
-    """Return game, policy and solution of a file; with --game that game, the policy and None."""
+) -> tuple[ace.MarkovGame, Any, ace.Solution | None]:
+    """Return game, policy and solution of a file; with --game that game, the policy and None.
+
+    A file of `acegames payoffs` has a policy with memory, and no solution.
+    """
+    from acegames.files.promise_file import holds_promises
+
+    if holds_promises(file):
+        policy = ace.MemoryPolicy.load(file)
+        if against is None:
+            refuse_param(typed)
+        return policy.game if against is None else read_game(against, typed), policy, None
     if against is None:
         refuse_param(typed)
         solution = read_solution(file)

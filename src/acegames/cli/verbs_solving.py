@@ -161,6 +161,57 @@ def bracket(
     )
 
 
+TOLERANCE = (
+    "How finely payoffs are followed, as a share of what is at stake in each situation; 0 follows those of two players "
+    "exactly."
+)
+BEST = (
+    "What the policy is best for: welfare (sum of values), egalitarian (lowest value), fair (smallest gap), bargaining, a "
+    "player, or weights such as 1,2."
+)
+
+
+def payoffs(
+    game: opt.Game,
+    typed: opt.GameOptions = opt.NOTHING,
+    output: Annotated[Path | None, opt.output("Write the policy, with memory, and the game.")] = None,
+    concept: opt.Kind = None,
+    best: Annotated[str, Option("--best", metavar="OBJECTIVE", help=BEST)] = "welfare",
+    tol: Annotated[float, Option(metavar="NUMBER", help=TOLERANCE)] = 1e-3,
+    floor: Annotated[float | None, Option(metavar="NUMBER", help=FLOOR)] = None,
+    threads: opt.Threads = None,
+    memory: opt.Memory = None,
+) -> Answer:
+    """Find what all equilibria are worth, and the best one of the whole game.
+
+    Players who remember what was promised can do better than stage by stage. The policy is
+    verified, and its distance to the best equilibrium is proved where there are one or two players.
+
+    Exit code 1 if the policy does not verify, 3 if no policy keeps every budget, 5 if the game is
+    too large.
+    """
+    from acegames.cli.json_answers import certificate_data, game_data, payoffs_data
+    from acegames.verifier.optimality import can_be_proved
+
+    if output is not None:
+        opt.check_place(output)
+    model = opt.read_game(game, typed)
+    wanted = opt.wanted_concept(game, concept, None if best == "bargaining" else best, model, floor, None)
+    objective: Any = best if best == "bargaining" else wanted.objective
+    engine: Any = opt.read_engine("local", threads, memory, None)
+    found = with_bar(lambda bar: ace.payoffs(model, wanted, tol=tol, engine=engine, progress=bar))
+    policy = with_bar(lambda bar: found.policy(objective, progress=bar), "writing the policy")
+    proved: dict[str, Any] = {"best": objective} if can_be_proved(found.concept, objective, model.players) else {}
+    certificate = with_bar(lambda bar: ace.verify(model, policy, progress=bar, **proved), "checking")
+    out.print(escape(str(found)))
+    out.print()
+    out.print(escape(str(certificate)))
+    file, said = written(output if certificate.ok else None, policy.save)
+    out.print(said or "The policy was not saved; add -o FILE.ace.")
+    data = {"game": game_data(model), **payoffs_data(found), "certificate": certificate_data(certificate), "file": file}
+    return Answer(data, code=0 if certificate.ok else 1)
+
+
 # -- verify, prove, simulate
 
 

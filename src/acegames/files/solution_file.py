@@ -71,11 +71,11 @@ Table = tuple[NDArray[Any], NDArray[Any]]  # row_ptr and action
 @public(memory=("writing the policy", SMALLER))
 def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
     """Write a policy to one file."""
-    _check_ending(path, "policy")
+    check_ending(path, "policy")
     write_archive(path, POLICY, *_policy_to_archive(policy))
 
 
-def _check_ending(path: str | PathLike[str], what: str) -> None:
+def check_ending(path: str | PathLike[str], what: str) -> None:
     """Raise InvalidOption where the name of a file says that it holds a game, code or a
     document.
     """
@@ -114,7 +114,7 @@ def load_policy(path: str | PathLike[str]) -> Policy:
 @public(memory=("writing the solution", SMALLER))
 def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
     """Write game, policy, values, options and guarantee to one file."""
-    _check_ending(path, "solution")
+    check_ending(path, "solution")
     game_header, game_arrays = game_to_archive(solution.game)
     policy_header, policy_arrays = _policy_to_archive(solution.policy)
     header = {
@@ -163,7 +163,7 @@ def _policy_to_archive(policy: Policy) -> tuple[dict[str, Any], dict[str, NDArra
     labels = labels_to_data(policy)
     header = {
         "game_digest": policy.game_digest,
-        "concept": _concept_to_data(policy.concept),
+        "concept": concept_to_data(policy.concept),
         **{kind: labels[kind] for kind in LABELS},
         "units": [str(u) for u in policy.tracker.units],
         "rounding": [_rounding_to_data(r) for r in policy.tracker.rounding],
@@ -195,7 +195,7 @@ def _policy_from_archive(
 
     The layers of a mapped file are checked when they are first used, others here.
     """
-    concept, table_at = _concept_from_data(header["concept"]), [int(k) for k in header["table_at"]]
+    concept, table_at = concept_from_data(header["concept"]), [int(k) for k in header["table_at"]]
     players, states, actions, constraints = names_from_data(header)
     units = tuple(read_exact(u) for u in header["units"])
     rounding = tuple(map(_rounding_from_data, header["rounding"]))
@@ -367,7 +367,7 @@ def _rounding_from_data(data: Mapping[str, Any] | None) -> Rounding | None:
     return Rounding(cell, data["direction"], whole * cell)
 
 
-def _concept_to_data(concept: Concept) -> dict[str, Any]:
+def concept_to_data(concept: Concept) -> dict[str, Any]:
     """Return the name of a concept and its fields, except those that are None as by default."""
     options = {field: _plain_option(getattr(concept, field.name)) for field in fields(concept)}
     written = {f.name: label_to_data(f.name, x) for f, x in options.items() if not f.default is x is None}
@@ -383,7 +383,8 @@ def _plain_option(option: Any) -> Any:
     return option
 
 
-def _concept_from_data(data: Mapping[str, Any]) -> Concept:
+def concept_from_data(data: Mapping[str, Any]) -> Concept:
+    """Return the concept of `concept_to_data`."""
     concept = CONCEPTS[data["kind"].lower()]
     names = {field.name for field in fields(concept) if field.default is not None or field.name in data}
     return concept(**{name: label_from_data(name, data[name]) for name in names})

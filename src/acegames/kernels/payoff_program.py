@@ -3,10 +3,14 @@
     maximise goal . v   over   v = sum of sigma(a) w(a),   sigma a distribution,   w(a) in W(a),
     such that no incentive row k gains:   sum over a in k of sigma(a) (w_i(a) - D_k(a)) >= -slack_k
 
-Its columns are pairs of a joint action and a vertex of W(a), which are never listed. A revised
-simplex asks each W(a) for the vertex of the largest reduced payoff: that of the support of the next
-sets in one direction. From direction to direction only the goal changes, so each program begins at
-the basis where the one before ended. The incentive rows come first, then that of the sum.
+Promises are counted in units of their range without outliers (`scaling.core_range`). A joint
+action with a penalty for somebody is an outlier; its weights are counted times `scale`, by which
+its columns are as small as others.
+
+Columns are pairs of a joint action and a vertex of W(a), which are never listed. A revised simplex
+asks each W(a) for the vertex of the largest reduced payoff: that of the support of the next sets in
+one direction. From direction to direction only the goal changes, so each program begins at the
+basis where the one before ended. The incentive rows come first, then that of the sum.
 """
 
 from __future__ import annotations
@@ -26,9 +30,11 @@ PIVOT = 1e-9
 OVERSTEP = 1e-13
 """How far the first pass of the ratio test oversteps a bound."""
 REFRESH = 24
-"""Pivots after which the inverse of the basis is computed anew."""
+"""Pivots after which it is looked whether the inverse of the basis is still one."""
+ACCURATE = 1e-13
+"""How far rows may be off by rounding; else the inverse is computed anew."""
 CLIPPED = 1e-12
-"""A negative probability above minus this is rounding."""
+"""A negative probability above minus this is rounding, as is a positive one of a tenth of it."""
 SLACK, SUM, RELIEF = -1, -2, -3
 """Kinds of basic variables that are no columns: see `Programs.kind`."""
 
@@ -52,8 +58,9 @@ class Programs(NamedTuple):
     chance: Floats
     base: Floats  # (R, N) reward, less what is least, in units of the range
     worst: Floats  # (R, N) the least promise, in the same units
-    low: Floats  # (N,) the least promise of all
-    unit: Floats  # (N,) one over the range of promises
+    low: Floats  # (N,) what counts as zero
+    unit: Floats  # (N,) one over the range of promises without outliers; 0 where all are the same
+    scale: Floats  # (R,) how far a joint action is an outlier: its columns count by so much less
     # the incentive rows
     player: Ints  # (K,)
     number: Ints  # (K,) among all that a situation may have, see `payoff_sets.incentives`
@@ -71,6 +78,8 @@ class Programs(NamedTuple):
     cost: Floats  # (m,) what each is worth
     dual: Floats  # (m,)
     # room
+    values: Floats  # (R,)
+    shortfall: Floats  # (R,)
     column: Floats  # (m,)
     step: Floats  # (m,)
     push: Floats  # (N,)
@@ -89,10 +98,11 @@ def allocate_programs(rows, outcomes, players, actions):
     R, N, K, m = rows, players, actions, actions + 1
     return Programs(
         np.empty(R, np.int64), np.empty(R, np.int64), np.zeros(R + 1, np.int64), np.empty(outcomes, np.int64), np.empty(outcomes),
-        np.empty((R, N)), np.empty((R, N)), np.empty(N), np.empty(N),
+        np.empty((R, N)), np.empty((R, N)), np.empty(N), np.empty(N), np.empty(R),
         np.empty(K, np.int64), np.empty(K, np.int64), np.empty((K, R)), np.zeros((K, R), np.uint8), np.empty(K),
         np.empty((m, m)), np.empty(m), np.empty(m, np.int64), np.empty((m, N)), np.empty((m, outcomes), np.int64), np.empty(m),
-        np.empty(m), np.empty(m), np.empty(m), np.empty(N), np.empty(N), np.empty(outcomes, np.int64), np.empty(N),
+        np.empty(m), np.empty(R), np.empty(R), np.empty(m), np.empty(m), np.empty(N), np.empty(N),
+        np.empty(outcomes, np.int64), np.empty(N),
         np.empty(outcomes, np.int64), np.empty((m, 2 * m)),
     )  # fmt: skip
 
@@ -153,8 +163,8 @@ def _price(goal, relief, R, K, work, sets):
         value = fixed
         for i in range(n):
             value += work.push[i] * work.trial[i]
-        if value > most:
-            kind, most = r, value
+        if value / work.scale[r] > most:
+            kind, most = r, value / work.scale[r]
             for i in range(n):
                 work.entering[i] = work.trial[i]
             for o in range(work.out_ptr[r + 1] - work.out_ptr[r]):
@@ -169,10 +179,10 @@ def _write_column(kind, promise, K, work, column):
         column[k] = 0.0
         if kind >= 0:
             if work.member[k, kind]:
-                column[k] = promise[work.player[k]] - work.deviation[k, kind]
+                column[k] = (promise[work.player[k]] - work.deviation[k, kind]) / work.scale[kind]
         elif kind == RELIEF:
             column[k] = 1.0
-    column[K] = 1.0 if kind >= 0 else 0.0
+    column[K] = 1.0 / work.scale[kind] if kind >= 0 else 0.0
     if kind < 0 and kind != RELIEF:
         column[(SLACK - kind) // 3] = -1.0
 
@@ -195,7 +205,7 @@ def _enter(kind, goal, place, K, work):
     if kind >= 0:
         for i in range(len(goal)):
             work.promise[place, i] = work.entering[i]
-            work.cost[place] += goal[i] * work.entering[i]
+            work.cost[place] += goal[i] * work.entering[i] / work.scale[kind]
         for o in range(work.out_ptr[kind + 1] - work.out_ptr[kind]):
             work.choice[place, o] = work.entering_choice[o]
 
@@ -254,6 +264,27 @@ def _refresh(K, work):
 
 
 @inner
+def _is_accurate(K, work):
+    """Return whether the basic solution, without slacks too, and the duals fit the basis."""
+    noinline()
+    m, column, off = K + 1, work.column, 0.0
+    for j in range(m):
+        work.square[0, j] = work.slack[j] if j < K else -1.0
+        work.square[0, m + j] = 0.0 if j < K else -1.0
+    for p in range(m):
+        _write_column(work.kind[p], work.promise[p], K, work, column)
+        worth = -work.cost[p]
+        for j in range(m):
+            work.square[0, j] += work.x[p] * column[j]
+            work.square[0, m + j] += work.inverse[p, K] * column[j]
+            worth += work.dual[j] * column[j]
+        off = max(off, abs(worth))
+    for j in range(2 * m):
+        off = max(off, abs(work.square[0, j]))
+    return off <= ACCURATE
+
+
+@inner
 def climb(goal, relief, R, K, work, sets):
     """Go from the present basis to the best one for a goal; return the bound of the duals.
 
@@ -267,14 +298,19 @@ def climb(goal, relief, R, K, work, sets):
             work.cost[p] = -1.0 if work.kind[p] == RELIEF else 0.0
         elif work.kind[p] >= 0:
             for i in range(n):
-                work.cost[p] += goal[i] * work.promise[p, i]
-    most = 0.0
-    for turn in range(60 * m + 200):
-        if turn % REFRESH == REFRESH - 1:
-            _refresh(K, work)
+                work.cost[p] += goal[i] * work.promise[p, i] / work.scale[work.kind[p]]
+    most, pivots = 0.0, 0
+    for _ in range(60 * m + 200):
         kind, most = _price(goal, relief, R, K, work, sets)
-        if most <= REDUCED:
-            break
+        if most <= REDUCED or pivots >= REFRESH:
+            if not _is_accurate(K, work):
+                _refresh(K, work)
+                pivots = 0
+                continue
+            if most <= REDUCED:
+                break
+            pivots = 0
+        pivots += 1
         _write_column(kind, work.entering, K, work, work.column)
         for p in range(m):
             total = 0.0
@@ -310,7 +346,7 @@ def begin_program(R, K, work, sets, none):
         _write_column(r, work.trial, K, work, work.column)
         least = 0.0
         for k in range(K):
-            least = min(least, work.column[k] + work.slack[k])
+            least = min(least, work.column[k] * work.scale[r] + work.slack[k])
         if least > most:
             first, most = r, least
     best_promise(first, none, work, sets, work.entering, work.entering_choice)
@@ -319,9 +355,9 @@ def begin_program(R, K, work, sets, none):
     for p in range(m):
         for j in range(m):
             work.inverse[p, j] = 0.0
-        work.inverse[p, p] = -1.0 if p < K else 1.0
-        work.inverse[p, K] = work.column[p] if p < K else 1.0
-        work.x[p] = work.column[p] + work.slack[p] if p < K else 1.0
+        work.inverse[p, p] = -1.0
+        work.inverse[p, K] = work.column[p] * work.scale[first] if p < K else work.scale[first]
+        work.x[p] = work.inverse[p, K] + (work.slack[p] if p < K else 0.0)
         work.kind[p] = SLACK - 3 * p if p < K else first
         work.cost[p] = 0.0
         if work.x[p] < lowest:
@@ -361,7 +397,8 @@ def read_solution(K, work, point):
         least = min(least, work.step[p] if work.kind[p] >= 0 else 0.0)
     for p in range(K + 1):
         share = work.step[p] if least > -CLIPPED else work.x[p]
-        work.step[p] = max(share, 0.0) if work.kind[p] >= 0 else 0.0
+        played = work.kind[p] >= 0 and share > 0.1 * CLIPPED
+        work.step[p] = share / work.scale[work.kind[p]] if played else 0.0
         total += work.step[p]
     for i in range(len(point)):
         point[i] = 0.0

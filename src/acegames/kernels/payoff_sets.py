@@ -26,6 +26,7 @@ from acegames.kernels.payoff_program import (
     read_solution,
 )
 from acegames.kernels.records import Boxes, Bytes, Choices, Floats, Ints, Listed, NextLayer, Transitions
+from acegames.kernels.scaling import core_range
 from acegames.kernels.sparse import allocate_places, next_places
 from acegames.numerics import NOISE
 from acegames.system.compiled import allocates, inner, kernel
@@ -33,6 +34,9 @@ from acegames.system.compiled import allocates, inner, kernel
 INDIFFERENT = 1e-10
 """What a deviation may gain, in units of the range of promises: promises that make a player
 indifferent would not survive rounding without."""
+BLUR = 1e-7
+"""Promises that differ by less, as a share of their range, say nothing of what matters: outer sets
+are a little too large."""
 CLOSE = 1e-9
 """Nothing is asked between points or directions closer than this: both ends are known."""
 SAME = 1e-11
@@ -78,6 +82,8 @@ class Found(NamedTuple):
     needed: Bytes  # (V,) whether the point, or the half-space, is kept
     corner: Floats  # (V, N) the kept points
     origin: Ints  # (V,) and the direction that each comes from
+    cut: Floats  # (V, N) room, with `over`, for cutting a polygon
+    over: Floats  # (V,)
     # the solutions, where wanted
     size: Ints  # (V,)
     row: Ints  # (V, m)
@@ -112,7 +118,7 @@ def _allocate_found(rules, players, places, outcomes, out):
     S, D = V if len(out.wanted) else 0, V if len(out.direction) else 0
     return Found(
         np.empty((V, N)), np.empty(V), np.empty((V, N)), np.empty(V, np.uint8), np.empty((max(2 * V, len(rules.corners)), N)),
-        np.empty(max(2 * V, len(rules.corners)), np.int64),
+        np.empty(max(2 * V, len(rules.corners)), np.int64), np.empty((2 * V, N)), np.empty(2 * V),
         np.empty(S, np.int64), np.empty((S, places), np.int64), np.empty((S, places)), np.empty((S, places, outcomes), np.int64),
         np.empty((D, places)),
     )  # fmt: skip
@@ -138,8 +144,10 @@ def _write_program(p, a, layer, rules, c, places, work):
             count += 1
         R += 1
         work.out_ptr[R] = count
+    for r in range(R):
+        work.scale[r] = 1.0
     for i in range(N):
-        least, most, size = np.inf, -np.inf, 0.0
+        least, most, nearest, size = np.inf, -np.inf, -np.inf, 0.0
         for r in range(R):
             worst = best = layer.reward[work.row[r], i]
             gross = abs(worst)
@@ -150,14 +158,18 @@ def _write_program(p, a, layer, rules, c, places, work):
                 worst += work.chance[o] * sets.least[cell, i]
                 best += work.chance[o] * high
                 gross += work.chance[o] * max(abs(high), abs(sets.least[cell, i]))
-            work.worst[r, i] = worst
-            least, most, size = min(least, worst), max(most, best), max(size, gross)
-        span = most - least
-        low[i], unit[i] = least, 1.0 / span if span > 4.0 * NOISE * size else 0.0
-        work.push[i] = 4.0 * NOISE * size * unit[i]  # what rounding may have changed
+            work.worst[r, i] = work.values[r] = worst
+            least, most, nearest, size = min(least, worst), max(most, best), max(nearest, worst), max(size, gross)
+        noise = 4.0 * NOISE * size
+        core = core_range(work.values, R, max(noise, BLUR * (most - least)), work.shortfall)
+        span = most - nearest + core
+        low[i], unit[i] = nearest - core, 1.0 / span if most - least > noise else 0.0
+        work.push[i] = noise * unit[i]  # what rounding may have changed
+        work.trial[i] = ((1.0 + rules.floor) * least - rules.floor * most - low[i]) * unit[i]  # of what is not feasible
         for r in range(R):
-            work.base[r, i] = (layer.reward[work.row[r], i] - least) * unit[i]
-            work.worst[r, i] = (work.worst[r, i] - least) * unit[i]
+            work.base[r, i] = (layer.reward[work.row[r], i] - low[i]) * unit[i]
+            work.worst[r, i] = (work.worst[r, i] - low[i]) * unit[i]
+            work.scale[r] = max(work.scale[r], -work.worst[r, i])
     return R, _write_incentives(R, first, layer, rules, work)
 
 
@@ -186,7 +198,7 @@ def _write_incentives(R, first, layer, rules, work):
                     if to >= 0:
                         to = work.place[to]
                     possible = possible or to >= 0
-                    work.deviation[K, r] = work.worst[to, i] if to >= 0 else -rules.floor
+                    work.deviation[K, r] = work.worst[to, i] if to >= 0 else work.trial[i]
                 if possible:
                     work.player[K] = i
                     work.number[K] = first_number - (end - begin) * ((end - begin if rules.interim else 1) - told) + b
@@ -283,24 +295,90 @@ def _beyond(a, b, c):
 
 
 @inner
-def _thin(count, rules, found, room):
-    """Leave out half-spaces without which corners lie no more than `tol` further out.
+def _thin(count, least, found, room):
+    """Leave out half-spaces without which corners lie hardly further out, or up to `least`.
 
-    No two neighbours are left out, nor an axis.
+    Of the latter no two neighbours, and no axis.
     """
     noinline()
-    least = max(rules.tol, SAME)
     for j in range(count):
         found.needed[j] = 1
-    j = 0
-    while j < count - 1:
-        j += 1
-        if not found.needed[j - 1] or found.direction[j, 0] == 0.0 or found.direction[j, 1] == 0.0:
-            continue
-        if _meet(j - 1, (j + 1) % count, found, room):
-            over = found.direction[j, 0] * room[0] + found.direction[j, 1] * room[1] - found.height[j]
-            if over <= least:
+    for turn in range(2):
+        before, spared = 0, True
+        for j in range(1, count):
+            if not found.needed[j]:
+                continue
+            after = (j + 1) % count
+            while not found.needed[after]:
+                after = (after + 1) % count
+            axis = found.direction[j, 0] == 0.0 or found.direction[j, 1] == 0.0
+            drop = False
+            if not axis and (turn == 0 or spared) and _meet(before, after, found, room):
+                over = found.direction[j, 0] * room[0] + found.direction[j, 1] * room[1] - found.height[j]
+                drop = over <= (SAME if turn == 0 else least)
+            if drop:
                 found.needed[j] = 0
+            else:
+                before = j
+            spared = not drop
+
+
+@inner
+def _cut(kept, j, found):
+    """Cut off the corners that lie beyond the line of direction j; return how many are left."""
+    noinline()
+    a, b, height, corner = found.direction[j, 0], found.direction[j, 1], found.height[j], found.corner
+    beyond, inside = 0, False
+    for q in range(kept):
+        found.over[q] = a * corner[q, 0] + b * corner[q, 1] - height
+        beyond += found.over[q] > 0.0
+        inside = inside or found.over[q] < -SAME
+    if beyond == 0 or not inside:  # nothing to cut, or rounding would leave nothing
+        return kept
+    made = 0
+    for q in range(kept):
+        k = (q + 1) % kept
+        here, there = found.over[q], found.over[k]
+        if here <= 0.0:
+            found.cut[made, 0], found.cut[made, 1] = corner[q, 0], corner[q, 1]
+            made += 1
+        if (here < 0.0 and there > 0.0) or (here > 0.0 and there < 0.0):
+            share = here / (here - there)
+            found.cut[made, 0] = corner[q, 0] + share * (corner[k, 0] - corner[q, 0])
+            found.cut[made, 1] = corner[q, 1] + share * (corner[k, 1] - corner[q, 1])
+            made += 1
+    for q in range(made):
+        corner[q, 0], corner[q, 1] = found.cut[q, 0], found.cut[q, 1]
+    return made
+
+
+@inner
+def _outer_polygon(count, rules, found, room):
+    """Fill the corners of what all half-planes have in common; return how many there are.
+
+    Half-planes whose line does not touch it are not needed.
+    """
+    noinline()
+    _thin(count, rules.tol, found, room)
+    kept = 0
+    for j in range(count):  # a box first
+        if found.direction[j, 0] == 0.0 or found.direction[j, 1] == 0.0:
+            k = (j + 1) % count
+            while not (found.direction[k, 0] == 0.0 or found.direction[k, 1] == 0.0):
+                k = (k + 1) % count
+            if _meet(j, k, found, room):
+                found.corner[kept, 0], found.corner[kept, 1] = room[0], room[1]
+                kept += 1
+    for j in range(count):
+        if found.needed[j]:
+            kept = _cut(kept, j, found)
+    for j in range(count):
+        over = -np.inf
+        for q in range(kept):
+            over = max(over, found.direction[j, 0] * found.corner[q, 0] + found.direction[j, 1] * found.corner[q, 1])
+        if over < found.height[j] - SAME:
+            found.needed[j] = 0
+    return kept
 
 
 @inner
@@ -342,27 +420,15 @@ def _corners(count, rules, found, room):
                 kept = _keep(kept, 0, room, found)
         return kept
     if rules.outer and n == 2:
-        _thin(count, rules, found, room)
+        return _outer_polygon(count, rules, found, room)
     for j in range(count):
         if not found.needed[j]:
             continue
-        if not rules.outer:
-            for i in range(n):
-                room[i] = found.point[j, i]
-        elif n == 1:
-            room[0] = found.height[j] * found.direction[j, 0]
-        else:
-            k = (j + 1) % count
-            k = k if found.needed[k] else (k + 1) % count
-            if not _meet(j, k, found, room):  # they are nearly one: the set ends at their points
-                for i in range(n):
-                    room[i] = found.point[j, i]
-                kept = _keep(kept, j, room, found)
-                for i in range(n):
-                    room[i] = found.point[k, i]
+        for i in range(n):
+            room[i] = found.height[j] * found.direction[j, 0] if rules.outer else found.point[j, i]
         kept = _keep(kept, j, room, found)
     q = 0
-    while n == 2 and not rules.outer and q < kept and kept > 2:  # points of an edge
+    while n == 2 and q < kept and kept > 2:  # points of an edge
         before, after = found.corner[(q + kept - 1) % kept], found.corner[(q + 1) % kept]
         if 0.0 <= _beyond(before, found.corner[q], after) <= SAME:
             kept = _drop(q, kept, found)

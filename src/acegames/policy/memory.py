@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -130,6 +131,22 @@ class MemoryPolicy(Shown):
         """
         generator = check_rng(rng, "; an initial state is given as state=, such as start(rng=0, state=...)")
         return MemoryRunner(self, generator, first_state(self.states, self.game.initial, state))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the policy and its game to one file; the name is used as given.
+
+        A proof of optimality is not written: `payoffs` finds it again.
+        """
+        from acegames.files.promise_file import save_promises
+
+        save_promises(self, path)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> MemoryPolicy:
+        """Read a policy with memory; BadFile if the file is damaged or of another kind."""
+        from acegames.files.promise_file import load_promises
+
+        return load_promises(path)
 
     # by numbers, for simulation and verification: states (Q,) and whole units spent (Q, M)
 

@@ -19,30 +19,31 @@ TURNS = 1000
 def nearest(corners: Floats, point: Floats) -> Floats:
     """Return the weights (K,) of the point of the hull of corners (K, N) that is nearest.
 
-    Wolfe's algorithm: corners whose hull has the nearest point inside; while another corner lies
-    beyond, it joins, and those drop out that the way leads out of.
+    Each player's payoffs are counted in their range. Wolfe's algorithm: corners whose hull has the
+    nearest point inside; while another corner lies beyond, it joins, and those drop out that the
+    way leads out of.
     """
-    shifted = corners - point
-    scale = float(np.abs(shifted).max(initial=0.0)) or 1.0
-    shifted = shifted / scale
+    span = np.ptp(corners, axis=0)
+    size = np.maximum(span, np.abs(corners - point).max(axis=0))
+    shifted = (corners - point) / np.where(span > 0, span, np.where(size > 0, size, 1.0))
     used, weight = [int(np.argmin((shifted**2).sum(axis=1)))], np.ones(1)
     for _ in range(TURNS):
         x = weight @ shifted[used]
         ahead = shifted @ x
         new = int(np.argmin(ahead))
-        if ahead[new] >= x @ x - 1e-15 or new in used:
+        if x @ x - ahead[new] <= 1e-12 * (x @ x) or new in used:
             break
         used, weight = [*used, new], np.append(weight, 0.0)
         while True:
             target = _least_in_plane(shifted[used])
-            if (target > 1e-13).all():
+            if (target > 1e-14).all():
                 weight = target
                 break
-            shrinking = np.flatnonzero(target <= 1e-13)
+            shrinking = np.flatnonzero(target <= 1e-14)
             falls = weight[shrinking] - target[shrinking]
             share = np.min(np.where(falls > 0, weight[shrinking] / np.where(falls > 0, falls, 1.0), 1.0))
             weight = weight + min(share, 1.0) * (target - weight)
-            left = weight > 1e-13
+            left = weight > 1e-14
             if left.all():
                 left[shrinking[0]] = False
             used, weight = [k for k, stays in zip(used, left, strict=True) if stays], weight[left]
@@ -82,7 +83,7 @@ def fairest_product(corners: Floats, least: Floats) -> Floats:
     """
     gains = corners - least
     scale = gains.max(axis=0)
-    counts = scale > TIE * np.maximum(np.abs(least), 1.0)
+    counts = scale > TIE * np.abs(corners).max(axis=0)
     weight = np.full(len(corners), 1.0 / len(corners))
     if not counts.any():
         return weight

@@ -25,7 +25,7 @@ from acegames.model.budgets import read_total, to_units, unreachable
 from acegames.model.checks import counted, unknown
 from acegames.model.game import Label, MarkovGame, check_game
 from acegames.model.user_functions import OF_SOLVING, check_engine, public
-from acegames.model.words import named, number
+from acegames.model.words import named
 from acegames.policy.memory import MemoryPolicy, check_no_product
 from acegames.promises import hull
 from acegames.promises.sets import SetSolver, corner_inverses, machine, template
@@ -67,35 +67,39 @@ class PayoffSet(Shown):
         self.vertices.setflags(write=False)
         self.bound.setflags(write=False)
 
-    @property
-    def size(self) -> float:
-        """The largest difference between two payoffs of one player in the outer set."""
-        return float((self.bound.max(axis=0) - self.bound.min(axis=0)).max())
-
     def contains(self, point: Any) -> bool:
         """Return whether a policy attains this payoff.
 
         Args:
             point: one number per player.
         """
-        return self.distance(point) <= INSIDE * max(self.size, float(np.abs(self.vertices).max()) * 1e-3)
+        point = self._point(point)
+        size = np.maximum(np.ptp(self.vertices, axis=0), INSIDE * np.abs(self.vertices).max(axis=0))
+        return bool((np.abs(self._nearest(point) - point) <= INSIDE * size).all())
 
     def distance(self, point: Any) -> float:
         """Return how far a point is from the nearest payoff that a policy attains; 0 inside.
+
+        It is the largest difference of a player's payoffs.
 
         Args:
             point: one number per player.
         """
         point = self._point(point)
-        return float(np.linalg.norm(hull.nearest(self.vertices, point) @ self.vertices - point))
+        return 0.0 if self.contains(point) else float(np.abs(self._nearest(point) - point).max())
 
     def nearest(self, point: Any) -> Floats:
         """Return the payoff (N,) that a policy attains and that is nearest to a point.
 
+        Each player's payoffs are counted as a share of their range.
+
         Args:
             point: one number per player.
         """
-        return hull.nearest(self.vertices, self._point(point)) @ self.vertices
+        return self._nearest(self._point(point))
+
+    def _nearest(self, point: Floats) -> Floats:
+        return hull.nearest(self.vertices, point) @ self.vertices
 
     def support(self, direction: Any) -> float:
         """Return the largest weighted sum of payoffs that a policy attains.
@@ -190,13 +194,13 @@ class PayoffSet(Shown):
     def _rows(self) -> list[tuple[str, Floats, str]]:
         """Return what the words and the table list: a name, payoffs, and a bound."""
         said = [("best welfare", "welfare"), ("best egalitarian", "egalitarian"), ("bargaining", BARGAINING)]
-        rows = [] if len(self.players) == 1 else [(name, self.best(o), number(self.gap(o))) for name, o in said]
+        rows = [] if len(self.players) == 1 else [(name, self.best(o), f"{self.gap(o):.2g}") for name, o in said]
         for p, player in enumerate(self.players):
             rows.append(
                 (
                     f"best for {named('player', player)}".strip(),
                     self.best(self._unit(p)),
-                    number(self.gap(self._unit(p))),
+                    f"{self.gap(self._unit(p)):.2g}",
                 )
             )
         return rows
@@ -209,7 +213,7 @@ class PayoffSet(Shown):
         lines = [f"{what}: everything between {counted(len(self.vertices), 'point')}."]
         for name, values, gap in self._rows():
             each = ", ".join(f"{p} {x:.6g}" for p, x in zip(self.players, values, strict=True))
-            lines.append(f"{name[0].upper()}{name[1:]}: {each} (at most {gap} from the best).")
+            lines.append(f"{name[0].upper()}{name[1:]}: {each} (no equilibrium has more than {gap} more).")
         held = ", ".join(f"{p} {self.worst(p):.6g}" for p in self.players)
         lines.append(f"Can be held to: {held}.")
         return "\n".join(lines)
@@ -217,7 +221,7 @@ class PayoffSet(Shown):
     def _repr_html_(self) -> str:
         rows = [(name, *(f"{x:.6g}" for x in values), gap) for name, values, gap in self._rows()]
         rows.append(("can be held to", *(f"{self.worst(p):.6g}" for p in self.players), ""))
-        heads = ("payoffs", *map(str, self.players), "from the best, at most")
+        heads = ("payoffs", *map(str, self.players), "nothing better by more than")
         notes = [str(self).splitlines()[0]]
         return table_html(heads, rows, notes, left=1, picture=self._picture())
 
@@ -450,6 +454,6 @@ def _outer_mean(sets: PayoffSets, cells: Ints, chance: Floats) -> Floats:
     )
     chosen, inverses = corner_inverses(directions)
     corners = np.einsum("qij,qj->qi", inverses, heights[chosen])
-    size = np.abs(corners).max(initial=1.0)
+    size = np.abs(heights).max()
     kept: Floats = corners[(corners @ directions.T <= heights + INSIDE * size).all(axis=1)]
     return kept

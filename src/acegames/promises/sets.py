@@ -148,7 +148,8 @@ class SetSolver:
         empty |= {"to": np.zeros((0, 1), np.int64), "punished": np.zeros((0, 1), np.uint8)}
         state, ptr = np.zeros(len(cells), dtype=np.uint8), np.zeros(len(cells) + 1, dtype=np.int64)
         while True:
-            out = SetOutput(**({"state": state, "ptr": ptr} | empty | room_for(room)))
+            made: dict[str, Any] = {"state": state, "ptr": ptr} | empty | room_for(room)
+            out = SetOutput(**made)
             count = find_sets(cells, layer, rules, self.space.tables.widest, out)
             if (state == 2).any():
                 raise ArithmeticError(f"no promise was found in cell {int(cells[np.argmax(state == 2)])}")

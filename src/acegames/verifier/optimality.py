@@ -122,7 +122,8 @@ def optimality_of(
     said = words.get(objective) if isinstance(objective, str) else None
     if said is None:
         said = f"a value of {objective!r}" if objective in players else "a weighted sum of values"
-    return Optimality(said, value, bound, f"no {concept.words.noun} with promises")
+    floor = f" with floor {concept.floor:g}"
+    return Optimality(said, value, bound, f"no {concept.words.noun}{floor}")
 
 
 def concept_weights(concept: Concept, objective: Any, players: tuple[Any, ...]) -> Floats | None:
@@ -136,15 +137,24 @@ def concept_weights(concept: Concept, objective: Any, players: tuple[Any, ...]) 
     return None if weights is None else np.array(weights)
 
 
+def can_be_proved(concept: Concept, objective: Any, players: tuple[Any, ...]) -> bool:
+    """Return whether half-planes can show how good a policy is."""
+    try:
+        concept_weights(concept, objective, players)
+    except InvalidOption:
+        return False
+    return isinstance(concept, Correlated) and len(players) <= 2
+
+
 def check_best(policy: Any, concept: Concept, objective: Any, players: tuple[Any, ...]) -> None:
     """Refuse what no optimality can be proved of."""
     if not callable(getattr(policy, "bounds", None)):
         raise InvalidOption(
             "best: this policy brings no proof of optimality; that of payoffs(game, concept).policy(objective) does"
         )
-    if not isinstance(concept, Correlated) or len(players) > 2:
-        raise InvalidOption("best: optimality is proved for CE and CCE of one or two players")
     concept_weights(concept, objective, players)
+    if not can_be_proved(concept, objective, players):
+        raise InvalidOption("best: optimality is proved for CE and CCE of one or two players")
 
 
 def _check(planes: HalfPlanes, pairs: int, concept: Concept, game: Any) -> None:
@@ -169,10 +179,11 @@ def _heights(planes: HalfPlanes, graph: Graph, numbers: Numbers, concept: Concep
     most = int(np.diff(graph.ptr).max())
     room = np.empty((2, most, n)), np.empty(n)
     chance = numbers.prob[graph.out]
-    layer = (graph.ptr, graph.row, graph.out_ptr, chance, graph.to)
-    rules = (numbers.reward, numbers.action, numbers.move, numbers.offset)
-    known = (after.ptr, after.corner, after.low, after.high)
-    find_heights(*planes, *layer, *rules, *known, concept.interim, float(concept.floor), *room, height)
+    find_heights(
+        planes.ptr, planes.direction, planes.dual, graph.ptr, graph.row, graph.out_ptr, chance, graph.to,
+        numbers.reward, numbers.action, numbers.move, numbers.offset, after.ptr, after.corner, after.low, after.high,
+        concept.interim, float(concept.floor), *room, height,
+    )  # fmt: skip
     return height
 
 
