@@ -74,6 +74,13 @@ def test_the_average_of_what_pays_nears_everything_that_is_individually_rational
         last = best / times
 
 
+def test_a_segment_is_bounded_by_a_segment():
+    """Two joint actions, and nobody can go from one to the other."""
+    found = ace.payoffs(one_stage({("a", "b"): (-3.0, 4.0), ("b", "a"): (-1.0, 5.0)}))
+    assert found.support((1, -2)) == pytest.approx(-11) == (found.bound @ (1, -2)).max()
+    assert found.support((-1, 2)) == pytest.approx(11) == (found.bound @ (-1, 2)).max()
+
+
 def last_unit():
     """First a dilemma: who works gives the other 20 for 4. Then one unit is left of a shared budget, worth 10 to its user."""
     work, use = ("work", "rest"), ("use", "leave")

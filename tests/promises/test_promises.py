@@ -1,12 +1,13 @@
 """Policies with memory against a dynamic program over (situation, memory) by definition, and `verify` against both."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import acegames as ace
-from games import pairs
+from games import one_stage, one_state, pairs
 from promise_judge import Promises
 from promising_games import CONCEPTS, any_game
 from shares import some
@@ -81,6 +82,39 @@ def test_the_same_bits_by_any_number_of_threads_and_without_the_compiler(concept
             assert len({getattr(found, field).tobytes() for found in all_found}) == 1
         told = {b"".join(x.prob.tobytes() + x.to.tobytes() for x in found.policy().layers) for found in all_found}
         assert len(told) == 1
+
+
+@pytest.mark.parametrize("power", [-60, 60])
+def test_units_of_rewards_do_not_matter(power):
+    """With powers of two not a bit changes."""
+    tables = [{("a", "a"): (6, 6), ("a", "b"): (2, 7), ("b", "a"): (7, 2), ("b", "b"): (0, 1)}] * 2
+    plain, scaled = (
+        ace.payoffs(
+            one_state(["p", "q"], [("a", "b")] * 2, lambda t, a: (), lambda t, a: f * np.array(tables[t][a]), horizon=2)
+        )
+        for f in (1.0, 2.0**power)
+    )
+    assert scaled.vertices.tolist() == (2.0**power * plain.vertices).tolist()
+    for objective in ("welfare", "egalitarian", "fair", "bargaining", (1, -2)):
+        assert scaled.best(objective) == pytest.approx(2.0**power * plain.best(objective), rel=1e-9, abs=0)
+
+
+def test_correlated_play_is_no_nash_equilibrium():
+    """Chicken at its best, 1/2 (c, c), 1/4 (c, d), 1/4 (d, c), draws both at once; a promise of a pure equilibrium does not."""
+    pay = {("d", "d"): (0, 0), ("d", "c"): (7, 2), ("c", "d"): (2, 7), ("c", "c"): (6, 6)}
+    found = ace.payoffs(one_stage(pay), ace.CE(), tol=0)
+    assert not ace.verify(found.game, found.policy("egalitarian"), ace.Nash()).ok
+    assert ace.verify(found.game, found.policy("p"), ace.Nash()).ok
+
+
+def test_who_tells_what_is_not_safe_is_not_called_safe():
+    both = {a: (float(a[0] == "use"), float(a[1] == "use")) for a in itertools.product(("use", "leave"), repeat=2)}
+    game = one_stage(both, {a: a.count("use") for a in both}, budget=1)
+    policy = ace.payoffs(game).policy()
+    row = np.full_like(policy.layers[0].row, game.legal(0, "s")["use", "use"])
+    certificate = ace.verify(game, replace(policy, layers=(replace(policy.layers[0], row=row),), _tables={}))
+    assert not certificate.ok and "('use', 'use')" in certificate.problems[0]
+    assert "every budget holds" not in str(certificate)
 
 
 def damage(policy, rng):
