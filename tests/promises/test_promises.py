@@ -87,13 +87,13 @@ def test_the_same_bits_by_any_number_of_threads_and_without_the_compiler(concept
 @pytest.mark.parametrize("power", [-60, 60])
 def test_units_of_rewards_do_not_matter(power):
     """With powers of two not a bit changes."""
-    tables = [{("a", "a"): (6, 6), ("a", "b"): (2, 7), ("b", "a"): (7, 2), ("b", "b"): (0, 1)}] * 2
-    plain, scaled = (
-        ace.payoffs(
-            one_state(["p", "q"], [("a", "b")] * 2, lambda t, a: (), lambda t, a: f * np.array(tables[t][a]), horizon=2)
-        )
-        for f in (1.0, 2.0**power)
-    )
+    pay = {("a", "a"): (6, 6), ("a", "b"): (2, 7), ("b", "a"): (7, 2), ("b", "b"): (0, 1)}
+
+    def payoffs(unit):
+        rewards = {a: [unit * x for x in pay[a]] for a in pay}
+        return ace.payoffs(one_state(["p", "q"], [("a", "b")] * 2, lambda t, a: (), lambda t, a: rewards[a], horizon=2))
+
+    plain, scaled = payoffs(1.0), payoffs(2.0**power)
     assert scaled.vertices.tolist() == (2.0**power * plain.vertices).tolist()
     for objective in ("welfare", "egalitarian", "fair", "bargaining", (1, -2)):
         assert scaled.best(objective) == pytest.approx(2.0**power * plain.best(objective), rel=1e-9, abs=0)
