@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import acegames as ace
+import oracle
+from exact_payoffs import exact_corners
 from histories import Histories
 from promising_games import CONCEPTS, REWARDS, made, small
 from shares import some
@@ -67,3 +69,20 @@ def test_where_nothing_can_change_everything_is_an_equilibrium_payoff():
         found = ace.payoffs(game, ace.CE(), tol=tol)
         assert found.vertices.tolist() == [[0, 0]] and np.abs(found.bound).max() == 0 and found.gap() == 0
         assert found.policy("bargaining").values_at_start.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("seed", some(range(1, 80, 2), of=4))
+def test_two_players_in_rational_numbers(seed):
+    """The same sets, to the last digits, whatever ties there are."""
+    rng = np.random.default_rng(seed)
+    horizon = int(rng.integers(1, 4))
+    game = oracle.random_game(rng, players=2, states=2, actions=2, horizon=horizon, rewards="integers", schedule=False)
+    concept = CONCEPTS[seed // 2 % 6]
+    if not ace.feasibility(game).feasible or len(game.initial) > 1:
+        return
+    found = ace.payoffs(game, concept, tol=0)
+    exact = np.array(exact_corners(game, concept), dtype=float)
+    for direction in [*np.eye(2), *-np.eye(2), *rng.normal(size=(20, 2))]:
+        true = (exact @ direction).max()
+        assert found.support(direction) == pytest.approx(true, rel=1e-13, abs=1e-13)
+        assert true - 1e-12 <= (found.bound @ direction).max() <= true + 1e-5
