@@ -100,11 +100,11 @@ def test_units_of_rewards_do_not_matter(power):
 
 
 def test_correlated_play_is_no_nash_equilibrium():
-    """Chicken at its best, 1/2 (c, c), 1/4 (c, d), 1/4 (d, c), draws both at once; a promise of a pure equilibrium does not."""
+    """Chicken at its best, 1/2 (c, c), 1/4 (c, d), 1/4 (d, c), draws both at once: it is not judged as Nash."""
     pay = {("d", "d"): (0, 0), ("d", "c"): (7, 2), ("c", "d"): (2, 7), ("c", "c"): (6, 6)}
     found = ace.payoffs(one_stage(pay), ace.CE(), tol=0)
-    assert not ace.verify(found.game, found.policy("egalitarian"), ace.Nash()).ok
-    assert ace.verify(found.game, found.policy("p"), ace.Nash()).ok
+    with pytest.raises(ace.InvalidOption, match="draws joint actions together"):
+        ace.verify(found.game, found.policy("egalitarian"), ace.Nash())
 
 
 def test_who_tells_what_is_not_safe_is_not_called_safe():
