@@ -49,6 +49,7 @@ def main():
             cluster.wait_for_nodes()
             for game in games:
                 rows += game.side_by_side(cluster.address, nodes, wanted.turns, [None, *wanted.blocks])
+                print(of_runs(rows[-1 - len(wanted.blocks) :]), flush=True)
     finally:
         ray.shutdown()
         cluster.shutdown()
@@ -92,6 +93,7 @@ class Measuring:
         solution, took = self.solved(ace.LocalEngine(threads=1))
         self.pairs, self.each = solution.stats.pairs, took / solution.stats.pairs
         self.digest, self.verified = digest(solution), False
+        print(f"{name}: {self.pairs:,} stage games, on one thread {took:.2f} s", flush=True)
 
     def solved(self, engine):
         """The solution, and seconds."""

@@ -124,7 +124,7 @@ def read_phase(thread, block, threads, blocks, shared, own, given):
         if is_pure(0, written, given.solving.choices, given.solving.goal, own.pure):
             file_pure(0, written, own.pure.chosen[0], _answers(0, own, given.solving))
         else:
-            _let_wait(at, (np.int64(1) << rows) - 1, written, given.solving.waiting)
+            _let_wait(at, written, given.solving)
 
 
 def stages(card: Any, say: Callable[[str], None], *, games: int = 2**23, compared: int = 2**14) -> bool:
@@ -222,7 +222,9 @@ def room_on_card(card: Any, shape: Any, games: int, choices: Any, goal: Any) -> 
     waiting = allocate(Waiting, _lengths(shape, games), card.empty)
     asked = goal._replace(terms=card.upload(goal.terms), correlated=bool(goal.correlated))
     answers = {"value": card.empty((columns, games), np.float64), "code": card.empty(games, np.uint16)}
-    return given._replace(waiting=waiting, choices=Choices(*map(card.upload, choices)), goal=asked, **answers)
+    joint = card.upload(np.arange(shape.rows, dtype=np.uint8))
+    there = {"waiting": waiting, "choices": Choices(*map(card.upload, choices)), "joint": joint}
+    return given._replace(goal=asked, **there, **answers)
 
 
 def on_card(card: Any, record: Any) -> Any:

@@ -38,7 +38,8 @@ def main(folder: str | None = None, *, episodes: int = 20_000, horizon: int = 16
 def endless(game: ace.MarkovGame, concept: ace.CE) -> float:
     """What plain budgets would promise, under which energy can be stored without end."""
     capacities = {label: kept.capacity for label, kept in zip(game.constraints, game.reservoirs, strict=True)}
-    plain = ace.MarkovGame.from_arrays(**game.to_arrays() | {"budget": capacities})
+    table, rest = game.to_table()
+    plain = ace.MarkovGame.from_table(table, **rest | {"budget": capacities})
     return float(ace.solve(plain, concept).values.sum())
 
 

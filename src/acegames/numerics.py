@@ -152,8 +152,8 @@ changes as much. The same share bounds how far a value may be from the sum of th
 stored for the situations after it."""
 
 WRITTEN_PRODUCT = 1e-12
-"""How far a written probability may be from the product that it stands for: a joint one under Nash
-in a table, an outcome's in a game written as arrays. Multiplying and writing rounds."""
+"""How far a joint probability that is written in a table may be from the product that it stands for
+under Nash. Multiplying and writing rounds."""
 
 OBSERVED_COST = 1e-9
 """How far an observed cost may be from a cost of the game, as a share of it, where the policy

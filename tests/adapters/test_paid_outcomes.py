@@ -72,7 +72,7 @@ class Throws:
     """Two agents, one of whom wins what chance decides; the state stays as it is."""
 
     def __init__(self):
-        self.possible_agents, self.agents, self.winner = ["a", "b"], [], "a"
+        self.possible_agents, self.agents = ["a", "b"], []
 
     def action_space(self, agent):
         return gymnasium.spaces.Discrete(1)
@@ -81,18 +81,18 @@ class Throws:
         return gymnasium.spaces.Discrete(1)
 
     def reset(self, seed=None, options=None):
-        self.agents = list(self.possible_agents)
+        self.rng, self.agents = np.random.default_rng(seed), list(self.possible_agents)
         return dict.fromkeys(self.agents, 0), {a: {} for a in self.agents}
 
     def step(self, actions):
-        rewards = {a: 8.0 * (a == self.winner) for a in self.agents}
+        winner = "a" if self.rng.random() < 0.25 else "b"
+        rewards = {a: 8.0 * (a == winner) for a in self.agents}
         none = dict.fromkeys(self.agents, False)
         return dict.fromkeys(self.agents, 0), rewards, none, none, {a: {} for a in self.agents}
 
 
 def test_agents_that_chance_pays_are_read_so():
-    chances = [(0.25, lambda env: setattr(env, "winner", "a")), (0.75, lambda env: setattr(env, "winner", "b"))]
-    game = pz.from_parallel_env(Throws(), horizon=2, chances=chances, state=lambda env, seen: "s")
+    game = pz.from_parallel_env(Throws(), horizon=2, state=lambda env, seen: "s")
     assert sorted((p, paid) for p, _, _, paid in game.payments(0, 0)) == [(0.25, (8.0, 0.0)), (0.75, (0.0, 8.0))]
     assert game.layer(0).reward.tolist() == [[2.0, 6.0]]
 

@@ -17,7 +17,7 @@ import acegames as ace
 from acegames.adapters import pettingzoo as pz
 from acegames.learn import END
 from acegames.model.layers import with_fields
-from parallel_envs import WIND, Relay, Rovers, Table, set_cells, table_chances, table_legal, who_is_there
+from parallel_envs import Relay, Rovers, Table, set_cells, table_legal, who_is_there
 from turn_envs import Sticks, whose_pile
 
 ROVERS = {"horizon": 5, "budget": {"battery": 8}}
@@ -59,12 +59,11 @@ def test_round_trip_through_the_environment_of_a_game(seed):
     assert ace.solve(back).values == pytest.approx(ace.solve(game).values)
 
 
-@pytest.mark.parametrize(("outcomes", "told"), [(1, False), (3, False), (3, True)])
+@pytest.mark.parametrize("outcomes", [1, 3])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_game_turned_into_an_environment_comes_back_the_same(seed, outcomes, told):
+def test_a_game_turned_into_an_environment_comes_back_the_same(seed, outcomes):
     game = random_game(seed, outcomes)
-    said = {"chances": table_chances(game)} if told else {}
-    back = pz.from_parallel_env(Table(game), horizon=3, budget={"x": 4, "y": 5}, state=state_of, **said)
+    back = pz.from_parallel_env(Table(game), horizon=3, budget={"x": 4, "y": 5}, state=state_of)
     assert END in back.states  # the environment says that it is over after the last step
     assert content(back) == content(game)
 
@@ -140,22 +139,15 @@ class Gusty(Rovers):
         return super().step(actions)
 
 
-def test_chance_is_listed_or_can_be_told():
+def test_chance_is_listed_or_refused():
     windy = pz.from_parallel_env(Rovers(gusts=0.25), **SHORT)
     layer = windy.layer(0)
     assert sorted(set(layer.prob.tolist())) == [0.25, 0.75, 1.0]
     assert sum(ace.solve(windy).values) < sum(ace.solve(pz.from_parallel_env(Rovers(), **SHORT)).values)
-    for options in ({"set_state": set_cells}, {"stationary": True}, {"repeats": 1}, {"chances": WIND}):
+    for options in ({"set_state": set_cells}, {"stationary": True}, {"repeats": 1}):
         assert pz.from_parallel_env(Rovers(gusts=0.25), **SHORT, **options).digest == windy.digest, options
-    with pytest.raises(ace.InvalidOption, match=r"elsewhere than self.np_random.*Python's random.*\(chances= of"):
+    with pytest.raises(ace.InvalidOption, match=r"elsewhere than self.np_random.*Python's random"):
         pz.from_parallel_env(Gusty(gusts=0.25), **SHORT)
-    assert pz.from_parallel_env(Gusty(gusts=0.25), **SHORT, chances=WIND).digest == windy.digest
-    with pytest.raises(ace.InvalidGame, match=r"probabilities sum to 0\.75"):
-        pz.from_parallel_env(Rovers(), **ROVERS, chances=WIND[:1])
-    with pytest.raises(
-        ace.InvalidOption, match=r"chances .*must be \(probability, function of the environment\) pairs"
-    ):
-        pz.from_parallel_env(Rovers(), **ROVERS, chances=[0.5, 0.5])
 
 
 def test_a_state_that_says_too_little_is_noticed():

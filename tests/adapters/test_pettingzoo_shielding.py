@@ -18,14 +18,14 @@ import acegames as ace
 from acegames.adapters import pettingzoo as pz
 from acegames.adapters.environments import guard
 from games import spending
-from parallel_envs import WIND, Relay, Rovers, Table, who_is_there
+from parallel_envs import Relay, Rovers, Table, who_is_there
 
 BUDGET = {"horizon": 5, "budget": {"battery": 8}}
 
 
 @pytest.fixture(scope="module")
 def windy():
-    return ace.Shield(pz.from_parallel_env(Rovers(gusts=0.25), **BUDGET, chances=WIND))
+    return ace.Shield(pz.from_parallel_env(Rovers(gusts=0.25), **BUDGET))
 
 
 @pytest.fixture(scope="module")

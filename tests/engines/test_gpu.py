@@ -58,10 +58,10 @@ def same(game, concept, tmp_path, **options):
     return there
 
 
-def wide_game(actions, states=4, horizon=5, budget=12, *, full=True):
+def wide_game(actions, states=4, horizon=5, budget=12, *, legal=1.0):
     """Random rewards, half of them whole numbers, of players with so many actions; the first joint action is free.
 
-    Unless it is full, states lack some of the others, each other ones.
+    Of the others, `legal` is the share that a state has; each has other ones.
     """
     rng = np.random.default_rng(len(actions))
     shape = (states, *actions)
@@ -70,10 +70,9 @@ def wide_game(actions, states=4, horizon=5, budget=12, *, full=True):
     cost[(slice(None), *(0,) * len(actions))] = 0
     reward = rng.normal(size=(*shape, len(actions)))
     reward[: states // 2] = rng.integers(-2, 3, size=reward[: states // 2].shape)
-    legal = rng.random(shape) < 0.8
-    legal[(slice(None), *(0,) * len(actions))] = True
-    legal = None if full else legal
-    return ace.MarkovGame.from_arrays(transition, reward, cost, [budget] * 2, horizon=horizon, legal=legal)
+    rank = rng.random((states, int(np.prod(actions)) - 1)).argsort().argsort()
+    mask = np.column_stack([np.ones(states, bool), rank < legal * rank.shape[1]]).reshape(shape)
+    return ace.MarkovGame.from_arrays(transition, reward, cost, [budget] * 2, horizon=horizon, legal=mask)
 
 
 # -- bytes ----------------------------------------------------------------------------------------
@@ -114,27 +113,28 @@ def test_a_game_of_many_pieces(concept, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize("legal", [1.0, 0.7])
 @pytest.mark.parametrize("concept", [ace.CE(), ace.CCE()], ids=str)
 @pytest.mark.parametrize("actions", [(2, 2), (2, 3), (4, 4), (5, 5), (3, 3, 3), (2, 9), (6, 6)], ids=str)
-def test_teams_of_threads(actions, concept, full, tmp_path):
+def test_teams_of_threads(actions, concept, legal, tmp_path):
     """Stage games of many shapes, in which some joint actions are infeasible; ties, and whole numbers."""
     card = EmulatedCard()
-    found = same(wide_game(actions, full=full), concept, tmp_path, card=card)
+    found = same(wide_game(actions, legal=legal), concept, tmp_path, card=card)
     assert "GPU" in found.stats.where and found.stats.programs > 30
     assert card.launched.count("plain") == card.launched.count("left") > 0
     warp = actions not in ((2, 2), (2, 3), *(() if concept.interim else ((4, 4), (5, 5), (2, 9))))
-    assert card.plain_kinds() == {(full, warp or not full)}
+    assert card.plain_kinds() == {(True, warp)}
 
 
-@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE()], ids=str)
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE(), ace.CE("fair")], ids=str)
 def test_joint_actions_that_kernels_know(concept, tmp_path):
-    """Where states have all of them, kernels find gains anew; where some are missing, they look into tables."""
-    for full, states in ((True, 4), (False, 4), (False, 6)):
+    """Kernels know all joint actions and find gains anew, unless each state lacks most: then they look into tables."""
+    for legal, states in ((1.0, 4), (0.7, 6), (0.3, 12)):
         card = EmulatedCard()
-        found = same(wide_game((3, 3), states, full=full), concept, tmp_path, card=card)
+        found = same(wide_game((3, 3), states, legal=legal), concept, tmp_path, card=card)
         assert "GPU" in found.stats.where and found.stats.programs > 30
-        assert card.plain_kinds() == {(full, not full)}
+        assert card.plain_kinds() == ({(legal > 0.5, legal < 0.5)} if concept.objective == "welfare" else set())
+        assert (found.stats.repaired > 0) == (concept.objective == "fair" and legal > 0.5)
 
 
 @pytest.mark.parametrize("processors", [2, 5])
@@ -251,58 +251,46 @@ def shape_of(actions, capability=LARGE, *, correlated=True):
 
 
 def choices_in(game, concept):
-    """The shape of a game's stage games, and its choices."""
+    """The shape of a game's stage games, its choices, and the rows of its states."""
     space = plan(game, lattice(game), clip=True)
-    return Shape.of(space, EmulatedCard.capability, concept), choices_of(space, concept)
+    return Shape.of(space, EmulatedCard.capability, concept), choices_of(space, concept), space.tables.row_ptr
 
 
-@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE()], ids=str)
-@pytest.mark.parametrize("actions", [(2, 2), (2, 3), (3, 3), (4, 4), (2, 8), (2, 9), (5, 5), (3, 3, 3)], ids=str)
-def test_states_that_are_alike(actions, concept):
-    """All states have all joint actions: kernels know what the tables of the game say."""
-    shape, choices = choices_in(wide_game(actions), concept)
-    found = shape.for_choices(choices)
-    assert found == replace(shape, uniform_actions=True) and not shape.uniform_actions
-    for table, known in zip(choices[:2], found.shared_choices[:2], strict=True):
-        assert np.array_equal(table, np.tile(known, (len(table) // len(known), 1)))
-    assert np.array_equal(choices.first_action, found.shared_choices.first_action)
-    assert not len(shape.shared_choices.action) and not len(shape.shared_choices.deviation)
+@pytest.mark.parametrize("legal", [1.0, 0.7, 0.2])
+@pytest.mark.parametrize("actions", [(2, 2), (2, 3), (3, 3), (4, 4), (2, 9), (3, 3, 3)], ids=str)
+def test_numbers_of_joint_actions(actions, legal):
+    """What kernels know of a joint action is what the tables of the game say, or that it is missing."""
+    shape, choices, row_ptr = choices_in(wide_game(actions, legal=legal), ace.CE())
+    joint, known = shape.joint(choices.action, row_ptr).astype(int), shape.shared_choices
+    assert shape.uniform_actions == (2 * np.diff(row_ptr).max() >= np.prod(actions)) == (len(known.action) > 0)
+    for first, end in zip(row_ptr[0], row_ptr[0, 1:], strict=False):
+        rows, numbers = choices.deviation[first:end], joint[first:end]
+        assert (np.diff(numbers) > 0).all() and numbers[-1] < shape.rows
+        if not shape.uniform_actions:
+            assert numbers.tolist() == list(range(end - first))
+            continue
+        assert np.array_equal(choices.action[first:end], known.action[numbers])
+        there = known.deviation[numbers]
+        assert np.array_equal(numbers[rows[rows >= 0]], there[rows >= 0])
+        assert not np.isin(there[rows < 0], numbers).any()
 
 
 def test_rows_of_a_shape():
     """Games share kernels with those that have all joint actions, unless these are more than twice as many, or 64."""
     for actions, most, rows in (((2, 3), 3, 6), ((2, 3), 2, 2), ((8, 8), 32, 64), ((8, 8), 31, 31), ((9, 8), 40, 40)):
-        legal = np.zeros((4, *actions), bool)
-        legal.reshape(4, -1)[:, :1] = True
-        legal.reshape(4, -1)[2, :most] = True
-        game = ace.MarkovGame.from_arrays(**wide_game(actions).to_arrays() | {"legal": legal})
-        assert choices_in(game, ace.CE())[0].rows == rows
+        share = (most - 1.5) / (np.prod(actions) - 1)
+        assert choices_in(wide_game(actions, legal=share), ace.CE())[0].rows == rows
 
 
-def test_states_that_are_not_alike():
-    """With a mask, with other actions in one state or at one time, in another order, or where one cannot switch."""
-    full = wide_game((3, 3)).to_arrays()
-    shape, choices = choices_in(ace.MarkovGame.from_arrays(**full), ace.CE())
-    assert shape.for_choices(choices).uniform_actions
-    legal = np.ones((4, 3, 3), bool)
-    one, fewer, late = legal.copy(), legal.copy(), np.stack([legal] * full["horizon"])
-    one[3, 2, 2] = fewer[1, 2, :] = fewer[2, :, 0] = late[-1, 0, 1, 1] = False
-    for mask in (one, fewer, late):
-        masked = choices_in(ace.MarkovGame.from_arrays(**full | {"legal": mask}), ace.CE())
-        assert masked[0] == shape and masked[0].for_choices(masked[1]) == shape
-    both = np.arange(len(choices.action)).reshape(-1, 9)
-    both[1] = both[1][[1, 0, 2, 3, 4, 5, 6, 7, 8]]
-    reordered = choices._replace(action=choices.action[both.ravel()])
-    other_way = choices._replace(deviation=choices.deviation[both.ravel()])
-    still = choices.deviation.copy()
-    still[:, 3:] = -1  # the second player
-    for other in (
-        reordered,
-        other_way,
-        choices._replace(deviation=still),
-        choices._replace(first_action=np.array([0, 2, 6])),
-    ):
-        assert shape.for_choices(other) == shape
+def test_players_who_do_not_deviate():
+    """Their deviations are not among those that kernels know."""
+
+    class OneSided(ace.CCE):
+        def deviators(self, players):
+            return True, False
+
+    assert choices_in(wide_game((3, 3)), ace.CCE())[0].uniform_actions
+    assert not choices_in(wide_game((3, 3)), OneSided())[0].uniform_actions
 
 
 def test_what_fits_a_card():

@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
 
 
 @st.composite
-def games(draw, costs=COSTS, independent=False):
+def games(draw, costs=COSTS):
     players, states, horizon = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(1, 3))
     constraints = draw(st.integers(0, 2))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
@@ -41,11 +41,8 @@ def games(draw, costs=COSTS, independent=False):
 
     def outcomes(t, s, a):
         local = np.random.default_rng([t * timed, names.index(s), *map(ord, "".join(a)), 7])
-        nexts, spent = (1, 3) if independent and local.random() < 0.5 else ((states, 1) if independent else (states, 3))
-        p = local.dirichlet(np.ones(nexts * spent))
-        return [
-            (p[i * spent + j], names[i], menu[j] if constraints else None) for i in range(nexts) for j in range(spent)
-        ]
+        p = local.dirichlet(np.ones(states * 3))
+        return [(p[i * 3 + j], names[i], menu[j] if constraints else None) for i in range(states) for j in range(3)]
 
     return ace.MarkovGame.from_functions(
         players=["p", "q", "r"][:players],
@@ -78,34 +75,6 @@ def test_a_game_in_a_file_is_the_same_game(folder, ending, game):
     tables.write_game(game, path)
     back = tables.read_game(path)
     assert back.digest == game.digest and back.name == game.name
-
-
-@given(games(independent=True))
-@settings(max_examples=examples(40), deadline=None)
-def test_a_game_as_dense_arrays_is_the_same_game(game):
-    if any((np.diff(layer.row_ptr) == 0).any() for layer in game.layers):
-        with pytest.raises(ace.InvalidOption, match="no joint action"):
-            game.to_arrays()
-        return
-    arrays = game.to_arrays()
-    assert ace.MarkovGame.from_arrays(**arrays).digest == game.digest
-
-
-def test_dense_arrays_cannot_tie_costs_to_next_states():
-    game = solo(lambda t, s, a: [(0.5, 0, 0), (0.5, 1, 1)], horizon=1, initial=0, budget=1)
-    with pytest.raises(ace.InvalidOption, match=r"t=0, state 1: cannot occur|the cost depends on the next state"):
-        game.to_arrays()
-    twice = solo(lambda t, s, a: [(0.5, 0, 0), (0.5, 1, 1)], horizon=2, initial={0: 0.5, 1: 0.5}, budget=9)
-    with pytest.raises(ace.InvalidOption, match="the cost depends on the next state"):
-        twice.to_arrays()
-
-
-def test_dense_arrays_that_would_be_huge_are_refused():
-    many = 4000
-    start = dict.fromkeys(range(many), 1 / many)
-    game = solo(lambda t, s, a: [(1.0, s, None)], horizon=1, initial=start, actions=range(9), budget=None)
-    with pytest.raises(ace.TooLarge, match="use to_table"):
-        game.to_arrays()
 
 
 def test_random_costs_and_discounted_games_go_through_files(folder):

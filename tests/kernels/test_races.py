@@ -54,7 +54,8 @@ def waiting_games(actions, concept, games):
     )
     goal = goal_of(concept, tuple("pqr"[:players]), np.zeros(players))
     answers = {"value": np.full((2 * players, games), np.nan), "code": np.full(games, 9999, np.uint16)}
-    return example_arguments("plain")._replace(waiting=waiting, choices=choices, goal=goal, **answers)
+    joint = np.arange(rows, dtype=np.uint8)
+    return example_arguments("plain")._replace(waiting=waiting, choices=choices, joint=joint, goal=goal, **answers)
 
 
 def solve_watched(actions, concept, games, watch, *, uniform_actions=False):

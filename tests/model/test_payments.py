@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import acegames as ace
-from acegames import InvalidGame, InvalidOption
+from acegames import InvalidGame
 from acegames.model.game import PAYMENT_TYPES, STATED_TYPES, reachable_states
 from games import alone
 from paying_games import paying_game
@@ -191,26 +191,6 @@ def test_tables_and_back(seed, stationary):
     game = paying_game(seed, stationary=stationary).game
     table, rest = game.to_table()
     assert ace.MarkovGame.from_table(table, **rest).digest == game.digest
-
-
-@pytest.mark.parametrize(("states", "horizon"), [(2, 3), (2, 2), (3, 3)])
-@pytest.mark.parametrize("timed", [False, True])
-def test_arrays_by_next_state_and_back(states, horizon, timed):
-    """Also where time could be taken for a state."""
-    rng = np.random.default_rng(states)
-    moves = rng.integers(1, 5, size=(states, 2, 2, states)) / 16
-    moves[..., 0] += 1 - moves.sum(axis=-1)
-    worth = rng.normal(size=((horizon,) if timed else ()) + (states, 2, 2, states, 2))
-    given = worth if timed else np.stack([worth] * horizon)
-    game = ace.MarkovGame.from_arrays(moves, given, horizon=horizon)
-    assert all(layer.payments is not None for layer in game.layers)
-    assert ace.MarkovGame.from_arrays(**game.to_arrays()).digest == game.digest
-
-
-def test_arrays_that_cannot_say_what_is_paid_refuse():
-    game = one([(0.5, "s", 0, 1), (0.5, "s", 0, 3)])
-    with pytest.raises(InvalidOption, match=r"next state 's' comes with different rewards.*to_table"):
-        game.to_arrays()
 
 
 def agent(name, *, horizon=2, reward=None):

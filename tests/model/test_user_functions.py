@@ -290,8 +290,6 @@ def test_environments_read_as_games():
     refuses("cost", 1, lambda f: call(cost=f))
     refuses("set_state", 2, lambda f: call(set_state=f))
     refuses("legal", 3, lambda f: call(legal=f))
-    refuses("chances", 3, lambda f: call(chances=f))
-    refuses("force in chances", 1, lambda f: call(chances=[(1.0, f)]))
     with pytest.raises(ace.InvalidOption, match="legal: got 3"):
         call(legal=3)
     shield = ace.Shield(game)

@@ -32,5 +32,6 @@ def tables(draw):
 def test_one_pair_is_found_where_many_are(table):
     amounts = itertools.product(*[range(-4, 8, 2 if table.lo.shape[1] > 2 else 1)] * table.lo.shape[1])
     asked = [(state, spent) for spent in amounts for state in range(6)]
-    found = find(table, np.array([state for state, _ in asked]), np.array([spent for _, spent in asked]))
-    assert [find_one(table, *question) for question in asked] == found.tolist()
+    found, missing = find([table], np.array([state for state, _ in asked]), np.array([spent for _, spent in asked]))
+    single = [find_one(table, *question) for question in asked]
+    assert single == found.tolist() and missing == (single.index(-1) if -1 in single else -1)

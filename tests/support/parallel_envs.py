@@ -66,24 +66,13 @@ def set_cells(env, cells):
     env.at = np.array(cells)
 
 
-def calm(env):
-    env.gusts = 0.0
-
-
-def gust(env):
-    env.gusts = 1.0
-
-
-WIND = [(0.75, calm), (0.25, gust)]
-
-
 class Table(ParallelEnv):
-    """A game as a minimal environment: actions are numbers, illegal ones are masked, costs are told, outcomes drawn or forced."""
+    """A game as a minimal environment: actions are numbers, illegal ones are masked, costs are told, outcomes drawn."""
 
     metadata = {"name": "table"}  # noqa: RUF012
 
     def __init__(self, game):
-        self.game, self.possible_agents, self.render_mode, self.forced = game, list(game.players), None, None
+        self.game, self.possible_agents, self.render_mode = game, list(game.players), None
 
     @functools.cache  # noqa: B019
     def observation_space(self, agent):
@@ -123,9 +112,7 @@ class Table(ParallelEnv):
         layer = self.game.layer(self.t)
         row = self._rows()[tuple(int(actions[p]) for p in self.possible_agents)]
         outs = layer.outcomes(row)
-        k = outs.start + (
-            self.rng.choice(outs.stop - outs.start, p=layer.prob[outs]) if self.forced is None else self.forced
-        )
+        k = outs.start + self.rng.choice(outs.stop - outs.start, p=layer.prob[outs])
         paid = [ace.model.numbers.plain(v[c]) for v, c in zip(self.game.cost_values, layer.cost[k], strict=True)]
         self.s, self.t = int(layer.next_state[k]), self.t + 1
         done = self.t == self.game.horizon
@@ -147,21 +134,6 @@ def table_legal(game):
         return any(tuple(layer.action[r].tolist()) == action for r in layer.rows(game.state_index(state)))
 
     return legal
-
-
-def table_chances(game):
-    """What chance can do in a `Table`, as `from_parallel_env` wants it."""
-
-    def chances(t, state, action):
-        layer, s = game.layer(t), game.state_index(state)
-        row = {tuple(layer.action[r].tolist()): r for r in layer.rows(s)}[action]
-        return [(p, functools.partial(_force, k)) for k, p in enumerate(layer.prob[layer.outcomes(row)].tolist())]
-
-    return chances
-
-
-def _force(k, env):
-    env.forced = k
 
 
 class Relay(Small):

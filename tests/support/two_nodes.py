@@ -12,7 +12,6 @@ import time
 import warnings
 
 import numpy as np
-import pytest
 
 from acegames.errors import NoEquilibrium
 
@@ -23,6 +22,7 @@ QUIET = {
     "RAY_DEDUP_LOGS": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_enable_worker_prestart": "0",
+    "RAY_worker_niceness": "0",  # else 15: behind whatever else the machine does
     "RAY_health_check_period_ms": "500",  # so that the death of a node is seen in seconds
     "RAY_health_check_timeout_ms": "2000",
     "RAY_health_check_failure_threshold": "3",
@@ -56,6 +56,8 @@ class Running:
 
 def address():
     """Of the cluster, which begins when it is needed."""
+    import pytest  # which benchmarks do not need
+
     pytest.importorskip("ray", reason=MISSING)
     if Running.cluster is None:
         Running.cluster = start()

@@ -164,8 +164,8 @@ def test_certificates_do_not_depend_on_blocks_and_threads(monkeypatch, threads):
     cases.append((game, replace(cases[0][1], layers=tuple(layers))))
     usual = [verify(*case) for case in cases]
     assert [found.ok for found in usual] == [True] * 4 + [False] and min(found.pairs for found in usual) > 100
-    monkeypatch.setattr("acegames.verifier.basics.LIMITS.block", 8)
-    monkeypatch.setattr("acegames.verifier.basics.LIMITS.least_block", 2)
+    for limit, value in {"block": 8, "least_block": 2, "merged": 0}.items():
+        monkeypatch.setattr(f"acegames.verifier.basics.LIMITS.{limit}", value)
     for case, found in zip(cases, usual, strict=True):
         assert_equal(verify(*case, engine=ace.LocalEngine(threads=threads)), found)
 

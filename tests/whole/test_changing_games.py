@@ -42,18 +42,6 @@ def test_game_files(name, tmp_path):
         assert ace.load(tmp_path / name).digest == game.digest
 
 
-def test_arrays_of_games():
-    """Dense arrays hold games in which every state can act at all times and the cost does not depend on the next state."""
-    held = 0
-    for game in feasible_games(300, seed=6):
-        with suppress(ace.InvalidOption):
-            again = ace.MarkovGame.from_arrays(**game.to_arrays())
-            held += len(set(game.layer_at)) > 1
-            for t, s in np.ndindex(game.horizon, len(game.states)):
-                assert legal(again, t, s) == legal(game, t, s)
-    assert held > 3
-
-
 def legal(game, t, s):
     """What the rules say of each legal joint action of a state: reward and outcomes."""
     layer = game.layer(t)

@@ -25,6 +25,7 @@ from acegames.kernels.intrinsics import (
     is_lane0,
     lane_id_of,
     own_lanes,
+    popcount,
     syncthreads,
     syncwarp,
 )
@@ -72,7 +73,7 @@ class Waiting(NamedTuple):
     place: Annotated[Small, "G"]  # of each cell of the chunk, the number of its game, or -1
     cell: Annotated[Ints, "G"]
     first_row: Annotated[Small, "G"]  # of the state
-    feasible: Annotated[Ints, "G"]  # a bit for each row of the state
+    feasible: Annotated[Ints, "G"]  # a bit for each joint action
     utility: Annotated[Floats, "rows 2N G"]
     size: Annotated[Small, "G"]  # of the mixed answer's support, else 0
     row: Annotated[Bytes, "rows G"]
@@ -92,6 +93,7 @@ class Solving(NamedTuple):
     reward: Annotated[Floats, "R 2N"]
     next_value: Annotated[Floats, "2N cells"]  # of the next layer
     choices: Choices  # with as many rows behind the last as a state has at most
+    joint: Annotated[Bytes, "R"]  # what number each row is to the kernels (`Shape.joint`), ascending in a state
     goal: Goal
     try_regular: bool  # whether regular games are solved apart; else all are left
     value: Annotated[Floats, "2N cells"]
@@ -103,7 +105,8 @@ class OpenGames(NamedTuple):
     """Games without an answer, as the host reads them."""
 
     first_row: Annotated[Ints, "G"]
-    feasible: Annotated[Ints, "G"]
+    size: Annotated[Ints, "G"]
+    row: Annotated[Ints, "G rows"]
     utility: Annotated[Floats, "G rows 2N"]
 
 
@@ -111,6 +114,7 @@ class Opening(NamedTuple):
     """Games without an answer are put together."""
 
     waiting: Waiting
+    joint: Annotated[Bytes, "R"]  # as in `Solving`
     games: OpenGames
 
 
@@ -241,11 +245,11 @@ def solve_pure_cell(thread, block, threads, blocks, shared, own, args):
         own.pure.position[row] = -1
     at = np.int64(-1)
     if _is_reached(cell, args.layer.bits):
-        feasible = _write_game(cell, k, here.states[a], shared, own.batch, args)
+        _write_game(cell, k, here.states[a], shared, own.batch, args)
         if is_pure(0, own.batch, args.choices, args.goal, own.pure):
             file_pure(0, own.batch, own.pure.chosen[0], _answers(0, own, args))
         else:
-            at = _let_wait(cell, feasible, own.batch, args.waiting)
+            at = _let_wait(cell, own.batch, args)
     else:
         args.code[cell] = 0
         for i in range(len(args.value)):
@@ -262,10 +266,9 @@ def _answers(at, own, args):
 
 @inlined
 def _write_game(cell, k, s, line, batch, args):
-    """Write out the stage game at place k of a line; return its feasible rows as bits."""
+    """Write out the stage game at place k of a line."""
     step = args.layer.step
-    first_row = step.row_ptr[s]
-    feasible, R = np.int64(0), np.int64(0)
+    first_row, R = step.row_ptr[s], np.int64(0)
     for row in range(step.row_ptr[s + 1] - first_row):
         if line.stop[row] > k:
             r = first_row + row
@@ -273,43 +276,49 @@ def _write_game(cell, k, s, line, batch, args):
                 q = batch.utility[R, i : i + 1]
                 row_utilities(q, r, s, step, args.reward[r, i], line, k, k + 1, args.next_value[i])
             batch.row[R] = r
-            feasible |= np.int64(1) << row
             R += 1
     batch.cell[0] = cell
     batch.first_row[0] = first_row
     batch.ptr[0] = 0
     batch.ptr[1] = R
-    return feasible
 
 
 @inlined
-def _let_wait(cell, feasible, batch, waiting):
+def _let_wait(cell, batch, args):
     """Add a game to those that wait for a program; return its number."""
+    waiting, feasible = args.waiting, np.int64(0)
     at = fetch_add(waiting.counts[WAITING:], 1)
     waiting.cell[at] = cell
     waiting.first_row[at] = batch.first_row[0]
-    waiting.feasible[at] = feasible
     waiting.size[at] = 0
     for j in range(batch.ptr[1]):
+        feasible |= np.int64(1) << args.joint[batch.row[j]]
         for i in range(batch.utility.shape[1]):
             waiting.utility[j, i, at] = batch.utility[j, i]
+    waiting.feasible[at] = feasible
     return at
 
 
 @inlined
-def _enter_waiting(at, batch, mixed_ptr, waiting):
-    """Fill the rows of a waiting game; return how many there are."""
-    first, feasible, R = waiting.first_row[at], waiting.feasible[at], np.int64(0)
-    for row in range(len(batch.row)):
-        if (feasible >> row) & 1:
-            batch.row[R] = first + row
-            R += 1
-    batch.cell[0] = waiting.cell[at]
-    batch.first_row[0] = first
-    batch.ptr[0] = 0
-    batch.ptr[1] = R
-    mixed_ptr[0] = 0
+def _read_waiting(at, row, utility, args):
+    """Fill the rows of a waiting game, and their utilities; return how many there are."""
+    waiting, r = args.waiting, np.int64(args.waiting.first_row[at])
+    R = popcount(waiting.feasible[at])
+    for j in range(R):
+        r = _row_of(r, waiting.feasible[at], args.joint)
+        row[j] = r
+        for i in range(utility.shape[1]):
+            utility[j, i] = waiting.utility[j, i, at]
+        r += 1
     return R
+
+
+@inlined
+def _row_of(r, bits, joint):
+    """Return the first row, from r on, whose joint action is among those of the bits."""
+    while (bits >> joint[r]) & 1 == 0:
+        r += 1
+    return r
 
 
 @inner
@@ -359,6 +368,18 @@ def _solve_one(at, work, args):
             waiting.size[at] = played if played > 1 else 0
             if played == 0:
                 waiting.fallback[fetch_add(waiting.counts[FALLBACK:], 1)] = at
+            else:
+                _count_rows(at, args)
+
+
+@inlined
+def _count_rows(at, args):
+    """Let an answer that names joint actions name rows of the state."""
+    waiting, cell, first = args.waiting, args.waiting.cell[at], np.int64(args.waiting.first_row[at])
+    if args.code[cell] > 0:
+        args.code[cell] = 1 + _row_of(first, np.int64(1) << (args.code[cell] - 1), args.joint) - first
+    for e in range(waiting.size[at]):
+        waiting.row[e, at] = _row_of(first, np.int64(1) << waiting.row[e, at], args.joint) - first
 
 
 @inner
@@ -373,10 +394,11 @@ def solve_fallback_games(thread, block, threads, blocks, shared, own, args):
         first = thread % WARP * warps + first // WARP
     for nth in range(first, count, blocks * threads):
         at = np.int64(waiting.fallback[nth]) if args.try_regular else np.int64(nth)
-        R = _enter_waiting(at, batch, own.mixed_ptr, waiting)
-        for j in range(R):
-            for i in range(batch.utility.shape[1]):
-                batch.utility[j, i] = waiting.utility[j, i, at]
+        batch.cell[0] = waiting.cell[at]
+        batch.first_row[0] = waiting.first_row[at]
+        batch.ptr[0] = 0
+        batch.ptr[1] = _read_waiting(at, batch.row, batch.utility, args)
+        own.mixed_ptr[0] = 0
         how = args.choices, args.goal, own.work, np.int64(0), np.int64(0)
         mixed, bad = solve_scalar(0, batch, *how, _answers(at, own, args))
         if mixed > 0:
@@ -389,13 +411,10 @@ def solve_fallback_games(thread, block, threads, blocks, shared, own, args):
 def read_open_game(thread, block, threads, blocks, shared, own, args):
     """Copy one game without an answer to where the host reads it."""
     waiting, games, nth = args.waiting, args.games, block * threads + thread
-    if nth < len(games.feasible):
+    if nth < len(games.size):
         at = waiting.open[nth]
         games.first_row[nth] = waiting.first_row[at]
-        games.feasible[nth] = waiting.feasible[at]
-        for j in range(games.utility.shape[1]):
-            for i in range(games.utility.shape[2]):
-                games.utility[nth, j, i] = waiting.utility[j, i, at]
+        games.size[nth] = _read_waiting(at, games.row[nth], games.utility[nth], args)
 
 
 @inner

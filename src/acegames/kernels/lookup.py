@@ -85,25 +85,31 @@ def locate(states, lo, size, base, least, most, state, counted, spent, cell_of):
 
 @kernel
 def find_pairs(table, state, total, pair):
-    """Fill the pair of each situation, or -1: state (Q,), total (Q, M) in whole units, pair
-    (Q,).
+    """Fill the pair of each situation, or -1, and return the first without a pair, or -1.
+
+    state (Q,), total (Q, M) in whole units, pair (Q,): where it is -1 already, it stays so.
     """
-    states, at = table.states, np.int64(-1)
+    states, lo, size, base, least, most, dims, keys, words, counts, by_cell = table
+    at, missing, listed = np.int64(-1), np.int64(-1), len(words) == 0
     for q in range(len(state)):
-        pair[q] = -1
         if q == 0 or state[q] != state[q - 1]:
             at = _place_of(states, 0, len(states), state[q])
-        if at < 0 or not _is_between(q, total, table.least, table.most, at):
-            continue
-        cell = _cell_in_box(at, q, total, table.dims, table.lo, table.size, True)
-        if cell < 0:
-            continue
-        cell += table.base[at]
-        if table.by_cell and len(table.words):
-            pair[q] = cell if is_set(cell, table.words) else np.int64(-1)
-        else:
-            number = _number(cell, 0, len(table.keys), np.int64(0), table)
-            pair[q] = cell if table.by_cell and number >= 0 else number
+        number = np.int64(-1)
+        if pair[q] >= 0 and at >= 0 and _is_between(q, total, least, most, at):
+            cell = _cell_in_box(at, q, total, dims, lo, size, True)
+            if cell >= 0:
+                cell += base[at]
+                if listed:
+                    number = _place_of(keys, 0, len(keys), cell)
+                    number = cell if by_cell and number >= 0 else number
+                elif by_cell:
+                    number = cell if is_set(cell, words) else number
+                else:
+                    number = rank_of(cell, words, counts)
+        pair[q] = number
+        if number < 0 and missing < 0:
+            missing = q
+    return missing
 
 
 @kernel

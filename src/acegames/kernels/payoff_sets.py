@@ -262,28 +262,42 @@ def _meet(j, k, found, corner):
 
 @inner
 def _refine(count, R, K, work, sets, rules, found):
-    """Ask between neighbouring directions of two players; return how many there are then."""
+    """Ask between neighbouring directions of two players, around and around, as long as that finds
+    something; return how many directions there are then.
+    """
     noinline()
-    j, least = 0, max(rules.tol, SAME)
-    while j < count and count < rules.most:
-        k = (j + 1) % count
-        if found.needed[j] and found.needed[k] and _meet(j, k, found, work.push):
-            x, y = found.point[k, 0] - found.point[j, 0], found.point[k, 1] - found.point[j, 1]
-            length = (x * x + y * y) ** 0.5
-            if length > CLOSE and _beyond(found.point[j], work.push, found.point[k]) > least:
-                x, y = x / length, y / length
-                before = -(found.direction[j, 0] * x + found.direction[j, 1] * y)
-                after = found.direction[k, 0] * x + found.direction[k, 1] * y
-                if before > CLOSE and after > CLOSE:  # strictly between them, rounding or not
-                    _insert(j + 1, count, found)
-                    found.direction[j + 1, 0], found.direction[j + 1, 1] = y, -x
-                    count = _ask(j + 1, count, R, K, work, sets, rules, found)
-                    k = (j + 2) % count
-                    if _beyond(found.point[j], found.point[j + 1], found.point[k]) <= least:
-                        found.needed[j + 1] = 0
-                    continue
-        j += 1
+    least, before = max(rules.tol, SAME), 0
+    while count != before:
+        j, before = 0, count
+        while j < count and count < rules.most:
+            k = (j + 1) % count
+            if found.needed[j] and found.needed[k] and _write_between(j, k, count, least, work.push, work.trial, found):
+                count = _ask(j + 1, count, R, K, work, sets, rules, found)
+                k = (j + 2) % count
+                if _beyond(found.point[j], found.point[j + 1], found.point[k]) <= least:
+                    found.needed[j + 1] = 0
+                j += 1
+            j += 1
     return count
+
+
+@inner
+def _write_between(j, k, count, least, corner, way, found):
+    """Write between two directions the one square to the edge, if it is to be asked."""
+    if not _meet(j, k, found, corner) or _beyond(found.point[j], corner, found.point[k]) <= least:
+        return False
+    way[0], way[1] = found.point[k, 0] - found.point[j, 0], found.point[k, 1] - found.point[j, 1]
+    length = (way[0] * way[0] + way[1] * way[1]) ** 0.5
+    if length <= CLOSE:
+        return False
+    x, y = way[0] / length, way[1] / length
+    before = -(found.direction[j, 0] * x + found.direction[j, 1] * y)
+    after = found.direction[k, 0] * x + found.direction[k, 1] * y
+    if before <= CLOSE or after <= CLOSE:  # it must lie strictly between them, rounding or not
+        return False
+    _insert(j + 1, count, found)
+    found.direction[j + 1, 0], found.direction[j + 1, 1] = y, -x
+    return True
 
 
 @inner
@@ -328,21 +342,20 @@ def _cut(kept, j, found):
     """Cut off the corners that lie beyond the line of direction j; return how many are left."""
     noinline()
     a, b, height, corner = found.direction[j, 0], found.direction[j, 1], found.height[j], found.corner
-    beyond, inside = 0, False
+    beyond = 0
     for q in range(kept):
         found.over[q] = a * corner[q, 0] + b * corner[q, 1] - height
-        beyond += found.over[q] > 0.0
-        inside = inside or found.over[q] < -SAME
-    if beyond == 0 or not inside:  # nothing to cut, or rounding would leave nothing
+        beyond += found.over[q] > SAME
+    if beyond == 0 or beyond == kept:  # nothing to cut, or rounding would leave nothing
         return kept
     made = 0
     for q in range(kept):
         k = (q + 1) % kept
         here, there = found.over[q], found.over[k]
-        if here <= 0.0:
+        if here <= SAME:
             found.cut[made, 0], found.cut[made, 1] = corner[q, 0], corner[q, 1]
             made += 1
-        if (here < 0.0 and there > 0.0) or (here > 0.0 and there < 0.0):
+        if (here < 0.0 and there > SAME) or (here > SAME and there < 0.0):
             share = here / (here - there)
             found.cut[made, 0] = corner[q, 0] + share * (corner[k, 0] - corner[q, 0])
             found.cut[made, 1] = corner[q, 1] + share * (corner[k, 1] - corner[q, 1])

@@ -47,7 +47,7 @@ from acegames.model.layers import (
 )
 from acegames.model.numbers import Bound, text
 from acegames.model.random_costs import Cost, RandomCost, cost_text
-from acegames.model.to_data import game_to_arrays, game_to_table
+from acegames.model.to_data import game_to_table
 from acegames.model.words import budgets_listed, called, listed
 from acegames.system.display import Instead, Shown, shortened
 
@@ -85,7 +85,6 @@ class MarkovGame(Shown):
     from_functions = staticmethod(game_from_functions)
     from_sparse = staticmethod(game_from_sparse)
     from_table = staticmethod(game_from_table)
-    to_arrays = game_to_arrays
     to_table = game_to_table
     with_budget = game_with_budget
     with_horizon = game_with_horizon

@@ -180,11 +180,6 @@ class Reached:
     layers: Sequence[LayerSpace]  # t = 0 .. H-1
     sums: Sums | None = None  # the other constraints, where they follow from these
 
-    def contains(self, t: int, state: Ints, spent: Ints) -> NDArray[np.bool_]:
-        """Return whether each (state, spent (Q, M) whole units) is reached at t."""
-        inside = find(self.table(t), state, spent) >= 0
-        return inside if self.sums is None else inside & self.sums.agree(spent)
-
     def contains_one(self, t: int, state: int, spent: Sequence[int]) -> bool:
         """Return whether one (state, spent) is reached at t; plain Python."""
         if self.sums is not None and not self.sums.agree_one(spent):
@@ -207,18 +202,21 @@ class Reached:
         return {}
 
 
-def find(table: PairTable, state: Ints, spent: Ints) -> Ints:
-    """Return the pair of each (state, spent (Q, M) whole units); -1 where there is none."""
+def find(tables: Sequence[PairTable], state: Ints, spent: Ints) -> tuple[Ints, int]:
+    """Return the pair of each (state, spent (Q, M) whole units) in the last table; -1 where one of
+    the tables has none, and the first such place, or -1.
+    """
     from acegames.kernels.lookup import find_pairs
 
     state, spent = (np.ascontiguousarray(x, dtype=np.int64) for x in (state, spent))
-    pair = np.empty(len(state), dtype=np.int64)
-    find_pairs(table, state, spent, pair)
-    return pair
+    pair, missing = np.zeros(len(state), dtype=np.int64), -1
+    for table in tables:
+        missing = find_pairs(table, state, spent, pair)
+    return pair, missing
 
 
 def find_one(table: PairTable, state: int, spent: Sequence[int]) -> int:
-    """Return what `find` says of a single pair: plain Python takes a third of a kernel's call."""
+    """Return what `find` says of one pair and one table; plain Python takes a third of the time."""
     states, lo, size, base, least, most, dims, keys, words, counts, by_cell = table
     at = int(states.searchsorted(state))
     if at == len(states) or states.item(at) != state:

@@ -186,7 +186,7 @@ class MemoryPolicy(Shown):
         """Return the cell of each situation, by number among those reached; -1 where none is."""
         if t not in self._tables:
             self._tables[t] = self.layers[t].space.pair_table(self.dims, by_cell=False)
-        return find(self._tables[t], state, total)
+        return find([self._tables[t]], state, total)[0]
 
     def bounds(self, t: int, state: Ints, total: Ints) -> tuple[Ints, Floats, Floats]:
         """Return half-planes that no equilibrium leaves, for `verify(..., best=...)`.
@@ -239,10 +239,11 @@ class MemoryPolicy(Shown):
         layer = self.layers[t]
         if cell < 0:
             raise unreachable(t, state, spent, occurs=layer.space.has(index), hint=self.tracker.hint(t))
-        if not 0 <= memory < len(layer.cell) or layer.cell[memory] != cell:
-            known = np.flatnonzero(layer.cell == cell).tolist()
+        known = isinstance(memory, (int, np.integer)) and not isinstance(memory, bool)
+        if not known or not 0 <= memory < len(layer.cell) or layer.cell[memory] != cell:
+            own = np.flatnonzero(layer.cell == cell).tolist()
             raise UnknownPair(
-                f"memory: got {memory!r}, the promises of (t={t}, state {state!r}, spent {spent!r}) are {known}"
+                f"memory: got {memory!r}, the promises of (t={t}, state {state!r}, spent {spent!r}) are {own}"
             )
         return range(int(layer.ptr[memory]), int(layer.ptr[memory + 1]))
 

@@ -286,16 +286,24 @@ class PolicyInternals:
 
     def pairs(self, t: int, state: Ints, total: Ints) -> Ints:
         """Return the pair of each (state, total) of time t, (Q,); -1 where it cannot occur."""
-        reached, pair = self.policy.reached, find(self.policy._table(t), state, total)
-        return pair if reached is None else np.where(reached.contains(t, state, total), pair, -1)
+        return self._pairs(t, state, total)[0]
 
     def known_pairs(self, t: int, state: Ints, total: Ints) -> Ints:
         """Return the pair of each (state, total); UnknownPair where one cannot occur."""
-        policy, pair = self.policy, self.pairs(t, state, total)
-        if (pair < 0).any():
-            q = int(np.flatnonzero(pair < 0)[0])
+        policy, (pair, q) = self.policy, self._pairs(t, state, total)
+        if q >= 0:
             raise policy._unknown(t, policy.states[int(state[q])], policy.tracker.spent(total[q].tolist()))
         return pair
+
+    def _pairs(self, t: int, state: Ints, total: Ints) -> tuple[Ints, int]:
+        """Return the pair of each (state, total), and the first of them that has none, or -1."""
+        policy, reached = self.policy, self.policy.reached
+        tables = [policy._table(t)] if reached is None else [reached.table(t), policy._table(t)]
+        pair, missing = find(tables, state, total)
+        if reached is not None and reached.sums is not None:
+            pair[~reached.sums.agree(total)] = -1
+            missing = int(np.argmin(pair)) if (pair < 0).any() else -1
+        return pair, missing
 
     def boxes(self, t: int) -> LayerSpace:
         """Return the boxes of the situations that are listed at time t."""

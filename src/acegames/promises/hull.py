@@ -23,8 +23,8 @@ def nearest(corners: Floats, point: Floats) -> Floats:
     nearest point inside; while another corner lies beyond, it joins, and those drop out that the
     way leads out of.
     """
-    span = np.ptp(corners, axis=0)
-    size = np.maximum(span, np.abs(corners - point).max(axis=0))
+    span = np.maximum(np.ptp(corners, axis=0), TIE * np.abs(corners).max(axis=0))
+    size = np.abs(corners - point).max(axis=0)
     shifted = (corners - point) / np.where(span > 0, span, np.where(size > 0, size, 1.0))
     used, weight = [int(np.argmin((shifted**2).sum(axis=1)))], np.ones(1)
     for _ in range(TURNS):

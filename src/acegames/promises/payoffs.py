@@ -47,6 +47,8 @@ BARGAINING = "bargaining"
 """The objective of Nash bargaining: the largest product of what players gain over their worst."""
 INSIDE = 1e-9
 """How far outside a point may lie to count as inside, as a share of the size of the set."""
+ROUNDED = 1e-5
+"""What a payoff's range counts as at least, as a share of the payoff: the rest may be rounding."""
 POINT_BYTES = 600
 """Memory per situation and player, about: some thirty points of both sets."""
 
@@ -71,10 +73,10 @@ class PayoffSet(Shown):
         """Return whether a policy attains this payoff.
 
         Args:
-            point: one number per player.
+            point: one number per player, or {player: number}.
         """
         point = self._point(point)
-        size = np.maximum(np.ptp(self.vertices, axis=0), INSIDE * np.abs(self.vertices).max(axis=0))
+        size = np.maximum(np.ptp(self.vertices, axis=0), ROUNDED * np.abs(self.vertices).max(axis=0))
         return bool((np.abs(self._nearest(point) - point) <= INSIDE * size).all())
 
     def distance(self, point: Any) -> float:
@@ -83,7 +85,7 @@ class PayoffSet(Shown):
         It is the largest difference of a player's payoffs.
 
         Args:
-            point: one number per player.
+            point: one number per player, or {player: number}.
         """
         point = self._point(point)
         return 0.0 if self.contains(point) else float(np.abs(self._nearest(point) - point).max())
@@ -94,7 +96,7 @@ class PayoffSet(Shown):
         Each player's payoffs are counted as a share of their range.
 
         Args:
-            point: one number per player.
+            point: one number per player, or {player: number}.
         """
         return self._nearest(self._point(point))
 
@@ -154,6 +156,8 @@ class PayoffSet(Shown):
         return frame
 
     def _point(self, point: Any, name: str = "point") -> Floats:
+        if isinstance(point, dict) and set(point) == set(self.players):
+            point = [point[p] for p in self.players]
         try:
             array = np.asarray(point, dtype=np.float64).reshape(-1)
         except (TypeError, ValueError):
@@ -348,7 +352,8 @@ def payoffs(
             `best` and `policy` take one.
         tol: how finely sets are followed, as a share of what is at stake in each situation: points
             are left out that lie no further outside the others. 0 follows sets of two players
-            exactly, up to rounding.
+            exactly, up to rounding and a thousand directions in a situation; what that leaves is in
+            `gap`.
         engine: a `LocalEngine` says how many threads to use, and how much memory.
         progress: True for a bar, or a function that is called with a `Progress` after each time.
 

@@ -39,7 +39,7 @@ from acegames.stage.program import deviation_table
 from acegames.system.progress import ProgressReporter
 from acegames.system.tasks import Team
 
-MOST_DIRECTIONS = 256
+MOST_DIRECTIONS = 1024
 """Directions that are asked in a situation of two players. What they leave open is in the bound."""
 CORNERS = 20_000
 """Sets of n directions up to which all are looked at for corners."""

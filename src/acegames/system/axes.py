@@ -7,11 +7,13 @@ such records before there are any.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
 Record = TypeVar("Record")
 
@@ -54,6 +56,12 @@ def _shapes(record: type, lengths: Mapping[str, int]) -> list[tuple[tuple[int, .
 def allocate(record: type[Record], lengths: Mapping[str, int], make: Callable[..., Any] = np.empty) -> Record:
     """Return a record of arrays whose axes are this long; `make` makes each from shape and kind."""
     return record(*(make(*said) for said in _shapes(record, lengths)))
+
+
+def padded(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Return zeros apart from other arrays, so that threads do not share lines of the cache."""
+    length = math.prod(shape)
+    return np.zeros(max(length, 4096), dtype=dtype)[:length].reshape(shape)
 
 
 def allocated_bytes(record: type, lengths: Mapping[str, int]) -> int:

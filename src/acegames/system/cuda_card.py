@@ -285,6 +285,12 @@ class DeviceBuffers:
             self._held[name] = held = self.card.empty(max(count + count // GROWING, 1), dtype)
         return held[:count].reshape(*shape)
 
+    def laid(self, name: str, array: NDArray[Any]) -> Any:
+        """Return a copy of an array, in the place of the last one of this name."""
+        there = self.take(name, array.shape, array.dtype)
+        self.card.write(there, array)
+        return there
+
 
 def _flat(arguments: tuple[Any, ...], words: list[int]) -> list[int]:
     """Return the words of arguments, as numba-cuda passes arrays, numbers and records."""

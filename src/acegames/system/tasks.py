@@ -17,6 +17,7 @@ order.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import copy_context
@@ -25,6 +26,9 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 OnDone = Callable[[Any], None]
 
@@ -127,6 +131,15 @@ class Team:
         self._begin(shared, helping)
         shared.work()
         return self._finish(shared, helping + 1)
+
+    def joined(self, parts: Sequence[NDArray[Any]]) -> Any:
+        """Return arrays end to end, which all threads copy."""
+        if len(parts) == 1:
+            return parts[0]
+        end = list(itertools.accumulate(map(len, parts), initial=0))
+        every = np.empty(end[-1], dtype=parts[0].dtype)
+        self.each(lambda k: np.copyto(every[end[k] : end[k + 1]], parts[k]), range(len(parts)))
+        return every
 
     def later(self, function: Callable[[], R]) -> Callable[[], R]:
         """Begin this on another thread; the answer waits for its result.

@@ -196,6 +196,11 @@ def verify(
     concept = read_arguments(policy, concept, tol, engine)
     assert not isinstance(progress, bool)  # `public` has made a callback of it
     check_game(game)
+    if is_with_memory(policy):
+        if concept.product:
+            raise InvalidOption(f"concept: got {concept!r:.60}, but a policy with memory draws joint actions together")
+        if exact:
+            raise InvalidOption("exact: a policy with memory is verified in floats only")
     if best is not NOT_ASKED:
         check_best(policy, concept, best, game.players)
     rules, nonsense = read_rules(game, policy)
@@ -210,7 +215,7 @@ def verify(
         if is_with_memory(policy):
             subgames = Subgames.of(counted.game, reader.units)
             evaluated = evaluate_with_memory(subgames, reader, concept, progress)
-            if best is not NOT_ASKED:
+            if best is not NOT_ASKED and np.isfinite(evaluated.values).all():
                 bound, unproved = bound_of(subgames, reader, concept, best)
                 optimality = optimality_of(concept, best, game.players, evaluated.values, bound)
         else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, TypeVar
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from acegames.concepts import Concept
 from acegames.model.arrays import Bytes, Floats, Ints
 from acegames.model.game import Layer, MarkovGame
+from acegames.system.compiled import inlined
 from acegames.system.machine import processors
 from acegames.system.tasks import Team
 
@@ -27,10 +27,14 @@ LANES = 64
 """Keys that a window of neighbours has (`pair_kernels`)."""
 
 
-def padded(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """Return zeros apart from other arrays, so that threads do not share lines of the cache."""
-    length = math.prod(shape)
-    return np.zeros(max(length, 4096), dtype=dtype)[:length].reshape(shape)
+@inlined
+def wasted(spent: Any, cost: Any) -> Any:
+    """Return how much of a charge a reservoir has no room for: full is full (spec 11).
+
+    `spent` is missing in it, and a charge is a negative cost. Also of arrays, and of integers of
+    any size.
+    """
+    return -(spent + cost) * (spent + cost < 0)
 
 
 def spans(start: Ints, stop: Ints) -> Ints:
@@ -132,9 +136,10 @@ def switches(game: MarkovGame, layer: Layer, player: int, free: bool) -> Ints:
 
 
 class PlayedRows(NamedTuple):
-    """What the policy plays at P pairs; a pair without entries is a fault."""
+    """What the policy plays at P pairs: the entries begin[p] .. end[p]-1; none at a fault."""
 
-    ptr: Ints  # (P+1,)
+    begin: Ints  # (P,)
+    end: Ints  # (P,)
     row: Ints  # (Z,)
     prob: Floats  # (Z,)
 
@@ -230,7 +235,6 @@ class Limits:
     # blocks of threads, and of tasks on a cluster
     block: int = 2**15  # pairs of a block at most
     least_block: int = 2**11  # and at least: waking a thread takes as long as judging some thousand
-    rounds: int = 2  # blocks of each thread, if there are as many: none waits long for others at the end
     local: int = 2**21  # pairs up to which a game is judged in this process: about a second
     task_pairs: int = 2**18  # pairs of a task, about: a tenth of a second
     # GPUs
@@ -248,9 +252,12 @@ class BlockThreads(Team):
     def __init__(self, count: int | None = None) -> None:
         super().__init__(processors() if count is None else count)
 
-    def blocks(self, length: int) -> list[slice]:
-        """Cut so many pairs into blocks of equal size."""
-        size = -(-length // (LIMITS.rounds * self.threads)) if self.threads > 1 else length
+    def blocks(self, length: int, rounds: int = 2) -> list[slice]:
+        """Cut so many pairs into blocks of equal size: for each thread some, if there are as many.
+
+        If one takes longer than others, none waits long for it at the end.
+        """
+        size = -(-length // (rounds * self.threads)) if self.threads > 1 else length
         size = min(max(size, LIMITS.least_block), LIMITS.block)
         return [slice(start, min(start + size, length)) for start in range(0, length, size)]
 
@@ -258,10 +265,6 @@ class BlockThreads(Team):
         """Cut so many pairs into one part for each thread, or fewer if these would be small."""
         size = max(-(-length // self.threads), LIMITS.block)
         return [slice(start, min(start + size, length)) for start in range(0, max(length, 1), size)]
-
-    def over(self, length: int, work: Callable[[slice], T]) -> list[T]:
-        """Do the work on every block; return what it gives, in order."""
-        return self.each(work, self.blocks(length))
 
 
 ALONE = BlockThreads(1)

@@ -130,7 +130,7 @@ class Certificate(Shown):
         worst = f" ({'; '.join(self._extremes())})" if walked else ""
         if self.witness is not None:
             return f"Not safe: a history of positive probability breaks a rule{worst}."
-        if "unclear" in self.counting:
+        if "unclear" in self.counting or (self.constraints and not walked and not self.ok):
             return "Safety could not be decided; see the problems."
         if not self.constraints:
             return "Safe: the game has no budgets, and the policy plays only joint actions that the game allows."

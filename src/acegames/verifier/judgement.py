@@ -37,7 +37,7 @@ from acegames.concepts import Concept
 from acegames.model.arrays import Floats, Ints
 from acegames.system.axes import allocate
 from acegames.system.progress import OnProgress, ProgressReporter
-from acegames.verifier.basics import LIMITS, BlockThreads, Judging, LayerValues, PlayedRows, numbers_of, offsets, spans
+from acegames.verifier.basics import LIMITS, BlockThreads, Judging, LayerValues, PlayedRows, numbers_of, offsets
 from acegames.verifier.pair_keys import Ceilings, ExactUnits, PairKeys, Spent
 from acegames.verifier.policy_reader import PolicyAnswers, Reader, joined_answers
 from acegames.verifier.subgames import Positions, Subgames
@@ -125,7 +125,7 @@ class Judge:
 
         def work(t: int, threads: BlockThreads) -> Prepared:
             answers = self.answers(t, keys[t], 0, len(keys[t]), threads)
-            return answers, None if floors is None else self.classes(t, keys[t], floors[t], answers)
+            return answers, None if floors is None else self.classes(t, keys[t], floors[t], answers, threads)
 
         last = len(keys) - 1
         times = [t for t in range(last, max(last - threads.threads, -1), -1) if len(keys[t]) <= LIMITS.task_pairs]
@@ -142,28 +142,43 @@ class Judge:
             mine = compared[(block.start <= compared) & (compared < block.stop)] - block.start
             return self.reader.read(t, *self.packed.unpack(t, keys[block]), mine)
 
-        answers = joined_answers((threads if self.reader.alone is None else BlockThreads(1)).over(len(keys), work))
+        own = threads if self.reader.alone is None else BlockThreads(1)
+        answers = joined_answers(own.each(work, own.blocks(len(keys), rounds=1)), threads)
         shift = self.packed.shift(t, keys)
         return answers if shift is None else replace(answers, row=answers.row + np.repeat(shift, np.diff(answers.ptr)))
 
-    def classes(self, t: int, keys: Ints, floor: Ints, answers: PolicyAnswers) -> tuple[Ints, Ints] | None:
+    def classes(
+        self, t: int, keys: Ints, floor: Ints, answers: PolicyAnswers, threads: BlockThreads
+    ) -> tuple[Ints, Ints] | None:
         """Return the first pair of each class (C,), and the class of each pair (P,).
 
-        None where the policy does not answer alike in a class.
+        None where the policy does not answer alike in a class. A thread has some of the states,
+        whose classes follow each other.
         """
         from acegames.verifier.pair_kernels import clip, merge
 
-        packed, clipped = self.packed, np.empty(len(keys), dtype=np.int64)
-        clip(keys, packed.time(t), floor, clipped)
-        low, high = int(keys[0]), int(clipped.max())
-        if packed.windows(len(keys), high - low):
-            clipped, count = clipped - low, high - low + 1
-        else:
-            clipped, count = np.unique(clipped, return_inverse=True)[1].reshape(-1), len(keys)
-        first, owner = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
-        number = np.full(count, -1, dtype=np.int32)
-        classes = merge(clipped, number, PlayedRows(answers.ptr, answers.row, answers.prob), first, owner)
-        return None if classes < 0 or answers.faults else (first[:classes], owner)
+        time, states, owner = self.packed.time(t), len(floor), np.empty(len(keys), dtype=np.int64)
+        shares = min(threads.threads, states)
+
+        def work(k: int) -> tuple[Ints, Ints] | None:
+            pair, own = np.empty((2, len(keys)), dtype=np.int64)
+            count = clip(keys, time, floor, states * k // shares, states * (k + 1) // shares, pair, own)
+            pair, own = pair[:count], own[:count]
+            if not self.packed.windows(count, values := int(own.max(initial=0)) + 1):
+                own, values = np.unique(own, return_inverse=True)[1].reshape(-1), count
+            number, first = np.full(values, -1, dtype=np.int32), np.empty(count, dtype=np.int64)
+            many = merge(pair, own, number, answers.ptr, answers.row, answers.prob, first, owner)
+            return None if many < 0 else (pair, first[:many])
+
+        def count_on(k: int) -> None:
+            owner[parts[k][0]] += before[k]
+
+        parts = [part for part in threads.each(work, range(shares)) if part is not None]
+        if len(parts) < shares or answers.faults:
+            return None
+        before = offsets(np.array([len(first) for _, first in parts])).tolist()
+        threads.each(count_on, range(1, shares))
+        return np.concatenate([first for _, first in parts]), owner
 
     def after(
         self, t: int, keys: Ints, following: Ints, known: LayerValues | None, owner: Ints, threads: BlockThreads
@@ -179,9 +194,9 @@ class Judge:
         assert after is not None
         result = self._buffer("next", after.length)
         if known is not None:
-            positions, which = after.places(following)
-            own = owner[which]
-            threads.each(lambda part: spread(positions[part], own[part], known, result), threads.shares(len(positions)))
+            places, which = after.places(following)
+            own, first = owner[which], after.first
+            threads.each(lambda x: spread(places[x], first, own[x], known, result), threads.shares(len(places)))
         return after, result
 
     def _buffer(self, use: str, pairs: int) -> LayerValues:
@@ -211,33 +226,30 @@ class Judge:
         from acegames.verifier import pair_kernels
 
         packed, (after, known) = self.packed, following
-        judged, owner, ptr, row, prob = keys, np.arange(len(keys)), answers.ptr, answers.row, answers.prob
+        judged, owner, begin, end = keys, np.arange(len(keys)), answers.ptr[:-1], answers.ptr[1:]
         if classes is not None:
             first, owner = classes
-            entry = spans(ptr[first], ptr[first + 1])
-            judged, ptr, row, prob = keys[first], offsets(np.diff(ptr)[first]), row[entry], prob[entry]
+            judged, begin, end = keys[first], begin[first], end[first]
         time, numbers = packed.time(t), self.numbers[packed.game.layer_at[t]]
         result, outside = self._buffer("own", len(judged)), np.empty(len(judged), dtype=np.int64)
-        sound = not known.fault.any()
+        sound = not known.fault.view(bool).any()
 
-        def work(block: slice) -> Extremes:
-            played = PlayedRows(ptr[block.start : block.stop + 1], row, prob)
+        def work(block: slice) -> None:
+            played = PlayedRows(begin[block], end[block], answers.row, answers.prob)
             task = Judging(
                 judged[block], time, after.first, numbers, base, played, self.interim, known, result, outside[block]
             )
             pair_kernels.judge(task, after.index, sound, block.start, packed.workspace(after.lanes))
-            return Extremes.of(packed, judged, result.values, block)
 
-        extremes = threads.over(len(judged), work)
-        return Judgement(result, owner, extremes, self._faults(t, keys, answers, outside[owner]))
+        threads.each(work, threads.blocks(len(judged)))
+        extremes = threads.each(lambda x: Extremes.of(packed, judged, result.values, x), threads.shares(len(judged)))
+        faulty = answers.faults or int(outside.max()) >= 0
+        faults = self._faults(t, keys, answers, outside[owner]) if faulty else Faults(0, [])
+        return Judgement(result, owner, extremes, faults)
 
     def _faults(self, t: int, keys: Ints, answers: PolicyAnswers, outside: Ints) -> Faults:
         """Return the faults at pairs, of which some play a row that is not in FA."""
-        wrong = np.union1d(np.flatnonzero(outside >= 0), np.array(list(answers.faults), dtype=np.int64)).astype(
-            np.int64
-        )
-        if not len(wrong):
-            return Faults(0, [])
+        wrong: Ints = np.union1d(np.flatnonzero(outside >= 0), np.array([*answers.faults], dtype=np.int64))
         state, spent = self.packed.unpack(t, keys[wrong])
         order, shift = np.lexsort((*spent.T[::-1], state))[:FAULTS_SHOWN], self.packed.shift(t, keys[wrong])
         first = []

@@ -11,6 +11,7 @@ other way than by gains, because then words are to be found.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
@@ -25,7 +26,7 @@ from acegames.system.progress import OnProgress
 from acegames.verifier.basics import LIMITS, BlockThreads, Int, Judging, LayerValues, PlayedRows, Sizes, WindowWorkspace
 from acegames.verifier.judgement import Evaluated, Judge, Verdict
 from acegames.verifier.pair_kernels import extremes_of, judge_window
-from acegames.verifier.policy_reader import Reader
+from acegames.verifier.policy_reader import PolicyAnswers, Reader
 from acegames.verifier.subgames import Subgames
 from acegames.verifier.tolerance import Extremes
 
@@ -193,13 +194,20 @@ class DeviceVerifier:
         chunk = self._fit(memory)
         verdict, keys = Verdict(self.subgames, self.judge.reader, progress), self.subgames.keys
         self._upload(verdict.base)
-        here, origin = self._known("next", 1), 0
+        here, origin, self._asked = self._known("next", 1), 0, self._ask(chunk)
+        self._answers = next(self._asked)
         for t in reversed(range(self.packed.game.horizon)):
             first, count = self._span(t)
             here, extremes = self._layer(t, first, count, here, origin, chunk)
             origin = first
             verdict.note(t, extremes, [])
         return verdict.evaluated(LayerValues(*map(self.card.fetch, here)), keys[0] - origin)
+
+    def _ask(self, chunk: int) -> Iterator[PolicyAnswers]:
+        """Return what the policy plays, asked so many pairs at a time, as they are judged."""
+        for t, every in reversed(list(enumerate(self.subgames.keys[:-1]))):
+            for begin in range(0, len(every), chunk):
+                yield self.judge.answers(t, every[begin : begin + chunk], begin, len(every), self.threads)
 
     def _upload(self, base: Floats) -> None:
         """Lay the game down on the card."""
@@ -233,18 +241,19 @@ class DeviceVerifier:
         result, extremes = self._known("odd" if t % 2 else "even", count), list[Extremes]()
         card.zero(result.alive)
         for begin in range(0, len(every), chunk):
-            own = every[begin : begin + chunk]
-            answers = self.judge.answers(t, own, begin, len(every), self.threads)
+            own, answers = every[begin : begin + chunk], self._answers
             if answers.faults:
                 raise FallBack("the policy is at fault")
-            keys = self._laid("keys", own)
-            played = PlayedRows(*(self._laid(name, getattr(answers, name)) for name in PlayedRows._fields))
+            keys = self.rooms.laid("keys", own)
+            ptr, row, prob = (self.rooms.laid(name, getattr(answers, name)) for name in ("ptr", "row", "prob"))
+            played = PlayedRows(ptr[:-1], ptr[1:], row, prob)
             outside = self.rooms.take("outside", len(own), np.int64)
             pairs = Judging(
                 keys, self._times[t], origin, self._numbers[at], self._base[t], played, bool(self.judge.interim), following,
                 result, outside,
             )  # fmt: skip
             self._launch("judge", len(own), DeviceJudging(pairs, first, self._wrong))
+            self._answers = next(self._asked, answers)  # while the card judges
             extremes.append(self._extremes(own, keys, result, first))
         if card.fetch(self._wrong)[0]:
             raise FallBack("the policy is at fault, or its values overflow")
@@ -262,12 +271,6 @@ class DeviceVerifier:
         at, pairs = at[pairs >= 0], pairs[pairs >= 0]
         values = card.fetch(picked).reshape(6 * n, -1).take(at, axis=1)
         return Extremes(own[pairs], values, card.fetch(off).max(axis=0))
-
-    def _laid(self, name: str, array: Any) -> Any:
-        """Return a copy on the card, in the place of the last one of this name."""
-        there = self.rooms.take(name, len(array), array.dtype)
-        self.card.write(there, array)
-        return there
 
     def _launch(self, name: str, threads: int, task: Any) -> None:
         self.card.launch(kernel_spec(name, self.shape), -(-threads // THREADS), task)

@@ -27,7 +27,7 @@ import numpy as np
 from acegames.model.arrays import Bytes, Floats, Ints
 from acegames.numerics import PROBABILITY_SUM, UNIT_ROUNDOFF, VERIFY
 from acegames.system.compiled import inlined, kernel
-from acegames.verifier.basics import LANES, Int, Judging, LayerValues, PlayedRows, Small, TimeRules, WindowWorkspace
+from acegames.verifier.basics import LANES, Int, Judging, LayerValues, Small, TimeRules, WindowWorkspace, wasted
 
 _WHOLE = 32
 """Lanes are worked out in multiples of this, which vector instructions share without a rest."""
@@ -48,12 +48,15 @@ def open_key(key: Int, states: Int, time: TimeRules, spent: Ints) -> Int:
 
 @inlined
 def _neighbours(keys: Ints, p: Int, line: Int, lane: Ints) -> tuple[np.int64, np.int64]:
-    """Write the lanes of the pairs in the window of pair p; return how many pairs and lanes."""
+    """Write the lanes of the pairs in the window of pair p; return how many pairs and lanes.
+
+    Keys are in order, or runs of them are, each of its own states.
+    """
     key = keys[p]
     ending = min(key + np.int64(LANES), key - key % line + np.int64(line))
     many = np.int64(1)
     lane[0] = 0
-    while p + many < len(keys) and keys[p + many] < ending:
+    while p + many < len(keys) and key < keys[p + many] < ending:
         lane[many] = keys[p + many] - key
         many += np.int64(1)
     return many, (lane[many - 1] // _WHOLE + np.int64(1)) * _WHOLE
@@ -73,14 +76,14 @@ def _keeping(row: Int, spent: Ints, ceiling: Ints) -> Int:
 
 @inlined
 def _when_full(key: Int, k: Int, lanes: Int, spent: Ints, cost: Ints, stored: Ints, stride: Ints) -> Int:
-    """Return the key that an outcome leads to, where no reservoir is more than full (spec 11).
+    """Return the key that an outcome leads to, where no reservoir is more than full.
 
-    Of the last constraint the lanes of a window are not cut; see `PairKeys.fold`.
+    Of the last constraint the lanes of a window are not cut; see `Positions`.
     """
     for r in range(len(stored)):
         m = stored[r]
         if lanes == 1 or m < len(spent) - 1:
-            key += stride[m] * max(-(spent[m] + cost[k, m]), np.int64(0))
+            key += stride[m] * wasted(spent[m], cost[k, m])
     return key
 
 
@@ -209,9 +212,8 @@ def list_successors(keys: Ints, time: TimeRules, spent: Ints, own: Bytes, used: 
         own, used: (P,), (R,) marks of the pairs that have such a row, and of the rows.
         led: room for the keys, one for each outcome of the rows of each pair; some may be equal.
     """
-    row_ptr, out_ptr, jump, cost, stored, stride = (
-        time.row_ptr, time.out_ptr, time.jump, time.cost, time.stored, time.stride,
-    )  # fmt: skip
+    row_ptr, out_ptr, jump = time.row_ptr, time.out_ptr, time.jump
+    cost, stored, stride = time.cost, time.stored, time.stride
     count = np.int64(0)
     for p in range(len(keys)):
         state = open_key(keys[p], len(row_ptr) - 1, time, spent)
@@ -282,53 +284,66 @@ def check_answers(state: Ints, row_ptr: Ints, ptr: Ints, row: Ints, prob: Floats
     the state state[p], (P,), and the entries ptr[p] .. ptr[p+1]-1, (P+1,), of row and prob, (E,).
     """
     for p in range(len(state)):
-        total, good = 0.0, ptr[p] < ptr[p + 1]
-        for e in range(ptr[p], ptr[p + 1]):
-            good &= row_ptr[state[p]] <= row[e] < row_ptr[state[p] + 1] and prob[e] > 0.0
+        total, good, low, high = 0.0, ptr[p] < ptr[p + 1] <= len(row), row_ptr[state[p]], row_ptr[state[p] + 1]
+        for e in range(ptr[p], ptr[p + 1] if good else ptr[p]):
+            good &= low <= row[e] < high and prob[e] > 0.0
+            chance[e] = prob[e]
             total += prob[e]
         if not (good and abs(total - 1.0) <= PROBABILITY_SUM):
             return False
-        for e in range(ptr[p], ptr[p + 1]):
+        for e in range(ptr[p], ptr[p] if total == 1.0 else ptr[p + 1]):  # division takes long
             chance[e] = prob[e] / total
     return True
 
 
 @kernel
-def clip(keys: Ints, time: TimeRules, floor: Ints, clipped: Ints) -> None:
-    """Write keys (P,), in order, with what was spent raised to the floor of the state, (S, M)."""
-    stride, size, line = time.stride, time.size, time.line
-    final, states, ending = len(stride) - 1, len(time.row_ptr) - 1, np.int64(-1)
-    begin = base = least = np.int64(0)
-    for p in range(len(keys)):
-        key = keys[p]
-        if key >= ending:  # the next line
-            state, begin = key // line % states, key - key % line
-            base, ending, least = begin, begin + line, floor[state, final]
+def clip(keys: Ints, time: TimeRules, floor: Ints, first: int, end: int, pair: Ints, clipped: Ints) -> int:
+    """Write the pairs whose states are first .. end-1; return how many there are.
+
+    Write beside each a number from 0 on, the same for all that have spent the same, raised to the
+    floor of the state, (S, M). keys (P,), in order.
+    """
+    stride, size, line, states = time.stride, time.size, time.line, len(time.row_ptr) - 1
+    final, p, count = len(stride) - 1, np.int64(0), np.int64(0)
+    origin = keys[0] // line // states * (end - first) * line
+    while p < len(keys):
+        begin = keys[p] - keys[p] % line
+        state = begin // line % states
+        if first <= state < end:
+            base, least = begin, floor[state, final]
             for m in range(final):
-                base += stride[m] * max(floor[state, m] - key // stride[m] % size[m], np.int64(0))
-        clipped[p] = base + max(key - begin, least)
+                base += stride[m] * max(floor[state, m] - begin // stride[m] % size[m], np.int64(0))
+            base = (base // line // states * (end - first) + state - first) * line - origin
+            while p < len(keys) and keys[p] < begin + line:
+                pair[count], clipped[count] = p, base + max(keys[p] - begin, least)
+                count, p = count + np.int64(1), p + np.int64(1)
+        else:
+            ahead = first - state if state < first else first - state + states
+            p = _place_of(keys, begin + ahead * line - 1, p) + np.int64(1)
+    return int(count)
 
 
 @kernel
-def merge(clipped: Ints, number: Small, played: PlayedRows, first: Ints, owner: Ints) -> int:
-    """Number equal entries alike, in order; -1 where the policy does not play alike at them.
+def merge(
+    pair: Ints, clipped: Ints, number: Small, ptr: Ints, row: Ints, prob: Floats, first: Ints, owner: Ints
+) -> int:
+    """Number pairs (L,) whose entries of `clipped` (L,) are equal alike, in order; -1 where the
+    policy does not play alike at them.
 
-    Entry p of `clipped` (P,) is what counts of pair p, and `played` what the policy plays there.
-    `number` has a place for each value of `clipped`, with -1. Write the first entry of each number,
-    (P,) at most, and the number of each entry, (P,); return how many numbers there are.
+    What it plays at pair p are the entries ptr[p] .. ptr[p+1]-1 of row and prob. `number` has a
+    place for each value of `clipped`, with -1. Write the first pair of each number, (L,) at most,
+    and the number of each pair, to its place in `owner`; return how many numbers there are.
     """
-    ptr, row, prob = played
     count = np.int64(0)
-    for p in range(len(clipped)):
-        own = np.int64(number[clipped[p]])
+    for k in range(len(pair)):
+        p, own = pair[k], np.int64(number[clipped[k]])
         if own < 0:
             own = count
-            number[clipped[p]] = np.int32(count)
-            first[count] = p
+            number[clipped[k]], first[count] = np.int32(count), p
             count += np.int64(1)
         owner[p] = own
         q = first[own]
-        if ptr[q + 1] - ptr[q] != ptr[p + 1] - ptr[p]:
+        if ptr[p + 1] - ptr[p] != ptr[q + 1] - ptr[q]:
             return -1
         for e in range(ptr[p + 1] - ptr[p]):
             if row[ptr[q] + e] != row[ptr[p] + e] or prob[ptr[q] + e] != prob[ptr[p] + e]:
@@ -480,7 +495,7 @@ def judge_window(
     keys, time, origin, numbers, base, played, interim, following, result, outside = task
     row_ptr, out_ptr, last = time.row_ptr, time.out_ptr, time.last
     prob, reward, action, move, offset = numbers
-    ptr, support, chance = played
+    its_begin, its_end, support, chance = played
     alive, next_values, next_ahead, next_fault = following
     present, values, ahead, fault = result
     lane, wanted, safe, targets, q = workspace.lane, workspace.wanted, workspace.safe, workspace.targets, workspace.q
@@ -491,12 +506,13 @@ def judge_window(
     rows = row_ptr[state + 1] - first
     for j in range(rows):
         wanted[j] = 0
-    for e in range(ptr[p], ptr[p + many]):
-        if wanted[support[e] - first] < 2:
-            for d in range(move.shape[1]):
-                if move[support[e], d] >= 0:
-                    wanted[move[support[e], d] - first] |= 1
-            wanted[support[e] - first] = 2
+    for pair in range(p, p + many):
+        for e in range(its_begin[pair], its_end[pair]):
+            if wanted[support[e] - first] < 2:
+                for d in range(move.shape[1]):
+                    if move[support[e], d] >= 0:
+                        wanted[move[support[e], d] - first] |= 1
+                wanted[support[e] - first] = 2
     for i in range(n):
         for x in range(lanes):
             best[i, x] = -np.inf
@@ -532,7 +548,7 @@ def judge_window(
             _spend(row, j, lanes, time, next_ahead, targets, most)
     for pair in range(p, p + many):
         x, to = lane[pair - p], place + pair
-        begin, end = ptr[pair], ptr[pair + 1]
+        begin, end = its_begin[pair], its_end[pair]
         present[to], fault[to], outside[pair] = 1, 0, -1
         for e in range(begin, end):
             if not safe[support[e] - first, x]:
@@ -596,19 +612,19 @@ def judge(task: Judging, index: Ints | None, sound: bool, place: int, workspace:
 
 
 @kernel
-def spread(positions: Ints, owner: Ints, known: LayerValues, result: LayerValues) -> None:
-    """Write to positions (P,) of the result what is known in the columns `owner` (P,)."""
+def spread(places: Ints, origin: int, owner: Ints, known: LayerValues, result: LayerValues) -> None:
+    """Write to places (P,), less the origin, of the result what is known in the columns `owner`."""
     _, values, ahead, fault = known
     alive, at_values, at_ahead, at_fault = result
-    for p in range(len(positions)):
-        alive[positions[p]] = 1
-        at_fault[positions[p]] = fault[owner[p]]
+    for p in range(len(places)):
+        alive[places[p] - origin] = 1
+        at_fault[places[p] - origin] = fault[owner[p]]
     for i in range(len(values)):
-        for p in range(len(positions)):
-            at_values[i, np.uint64(positions[p])] = values[i, np.uint64(owner[p])]
+        for p in range(len(places)):
+            at_values[i, np.uint64(places[p] - origin)] = values[i, np.uint64(owner[p])]
     for m in range(len(ahead)):
-        for p in range(len(positions)):
-            at_ahead[m, np.uint64(positions[p])] = ahead[m, np.uint64(owner[p])]
+        for p in range(len(places)):
+            at_ahead[m, np.uint64(places[p] - origin)] = ahead[m, np.uint64(owner[p])]
 
 
 # -- what is told of a time ------------------------------------------------------------------------
@@ -662,6 +678,4 @@ def extremes(
     """
     n = len(largest)
     for i in range(n):
-        largest[i], share[i], off[i] = extremes_of(
-            i, n, values, keys, None, states, line, np.int64(begin), np.int64(end)
-        )  # fmt: skip
+        largest[i], share[i], off[i] = extremes_of(i, n, values, keys, None, states, line, begin, end)

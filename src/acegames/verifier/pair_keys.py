@@ -22,7 +22,7 @@ from acegames.model.arrays import Ints
 from acegames.model.game import Layer, MarkovGame, exact_costs
 from acegames.model.layers import with_fields
 from acegames.model.numbers import Bound, common_denominator, plain
-from acegames.system.axes import allocate
+from acegames.system.axes import allocate, padded
 from acegames.verifier.basics import (
     BELOW,
     LANES,
@@ -34,8 +34,8 @@ from acegames.verifier.basics import (
     number_pairs,
     offsets,
     owners,
-    padded,
     spans,
+    wasted,
 )
 
 Spent = tuple[int, ...]
@@ -87,8 +87,8 @@ class ExactUnits:
 
     def add(self, spent: Ints, cost: Ints) -> Ints:
         """Return the totals (L, M) after costs."""
-        total = spent + cost
-        total[:, self.stored] = np.maximum(total[:, self.stored], 0)
+        total, stored = spent + cost, self.stored
+        total[:, stored] += wasted(spent[:, stored], cost[:, stored])
         return total
 
     def _cut(self, budget: Bound, scale: int) -> int:

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from acegames.model.arrays import Floats, Ints
 from acegames.model.game import JointAction, MarkovGame
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM, PRODUCT
-from acegames.verifier.basics import BELOW, LIMITS, offsets, owners
+from acegames.verifier.basics import ALONE, BELOW, LIMITS, BlockThreads, offsets, owners
 from acegames.verifier.pair_keys import ExactUnits, Number, Spent
 
 
@@ -62,13 +62,7 @@ class Reader:
     """Puts each question to the policy once, unless there are very many."""
 
     def __init__(
-        self,
-        game: MarkovGame,
-        policy: Any,
-        units: ExactUnits,
-        *,
-        rounded: bool = False,
-        product: bool = False,
+        self, game: MarkovGame, policy: Any, units: ExactUnits, *, rounded: bool = False, product: bool = False
     ) -> None:
         self.game, self.policy, self.units, self.rounded, self.product = game, policy, units, rounded, product
         # the first pair, and a sentence, where players who must be independent are not ("product"),
@@ -146,7 +140,7 @@ class Reader:
             return answers, False
         if half:
             one, two = (self._read(t, state[part], spent[part]) for part in (slice(half), slice(half, None)))
-            answers, known = joined_answers([one[0], two[0]]), one[1] or two[1]
+            answers, known = joined_answers([one[0], two[0]], ALONE), one[1] or two[1]
         else:
             answers, known = self._read_singly(t, state, spent), False
         if not answers.faults and not known:  # it says something else, or fails only together
@@ -278,17 +272,16 @@ class Reader:
         return PairAnswer(tuple(rows), tuple(p / total for p in probs))
 
 
-def joined_answers(parts: list[PolicyAnswers]) -> PolicyAnswers:
-    """Return the answers of all parts, one after the other."""
-    if len(parts) == 1:
-        return parts[0]
-    first = offsets(np.array([len(part.ptr) - 1 for part in parts], dtype=np.int64)).tolist()
-    return PolicyAnswers(
-        offsets(np.concatenate([np.diff(part.ptr) for part in parts])),
-        np.concatenate([part.row for part in parts]),
-        np.concatenate([part.prob for part in parts]),
-        {begin + p: fault for part, begin in zip(parts, first, strict=False) for p, fault in part.faults.items()},
-    )
+def joined_answers(parts: list[PolicyAnswers], threads: BlockThreads) -> PolicyAnswers:
+    """Return the answers of all parts, one after the other; they may be changed."""
+    faults, pairs, entries = dict[int, str](), 0, 0
+    for part in parts:
+        faults |= {pairs + p: fault for p, fault in part.faults.items()}
+        np.add(part.ptr, entries, out=part.ptr)
+        pairs, entries = pairs + len(part.ptr) - 1, entries + len(part.row)
+    ptr = threads.joined([parts[0].ptr[:1], *(part.ptr[1:] for part in parts)])
+    row, prob = (threads.joined(each) for each in ([x.row for x in parts], [x.prob for x in parts]))
+    return PolicyAnswers(ptr, row, prob, faults)
 
 
 def correlated(
@@ -394,6 +387,5 @@ def _well_formed(ptr: NDArray[Any], row: NDArray[Any], prob: NDArray[Any], pairs
         and prob.ndim == 1
         and row.shape == prob.shape
         and ptr[0] == 0
-        and ptr[-1] == len(prob)
-        and (ptr[1:] >= ptr[:-1]).all()
+        and ptr[-1] == len(prob)  # and they ascend (`check_answers`)
     )

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from acegames.model.arrays import Bytes, Ints
 from acegames.model.game import MarkovGame
 from acegames.system.compiled import expect
-from acegames.verifier.basics import ALONE, LANES, BlockThreads, begins
+from acegames.verifier.basics import ALONE, LANES, BlockThreads, begins, wasted
 from acegames.verifier.pair_keys import ExactUnits, PairKeys
 
 _MARKED = 16
@@ -95,29 +95,36 @@ class Positions:
         return None if following is None else Positions(following, 0, len(following))
 
     def places(self, keys: Ints) -> tuple[Ints, slice | Ints]:
-        """Return the positions at which pairs of the next time are looked up, and which each is.
+        """Return the places at which pairs of the next time are looked up, and which each is.
 
-        Given all their keys, in order. A full reservoir has several.
+        Given all their keys, in order. A place less `first` is a position. A full reservoir has
+        several.
         """
         if self.index is not None:
             return np.arange(len(keys)), slice(None)
         begin, end = np.searchsorted(keys, [self.first, self.first + self.count]).tolist()
-        at = keys[begin:end] - self.first
         if not self.beyond_full:
-            return at, slice(begin, end)
-        full = np.flatnonzero(at % self.line == self.beyond_full)
+            return keys[begin:end], slice(begin, end)
+        at = keys[begin:end]
+        full = np.flatnonzero(self._when_full(at - 1) == at)
         more = at[full, None] - np.arange(1, self.beyond_full + 1)
         which = np.concatenate([np.arange(len(at)), np.repeat(full, self.beyond_full)]) + begin
         return np.concatenate([at, more.reshape(-1)]), which
 
-    def keys(self, marks: Bytes) -> Ints:
-        """Return the keys that are marked, in place of those beyond full the full ones."""
-        if self.beyond_full:
-            lines = marks[: self.count].reshape(-1, self.line)
-            lines[:, self.beyond_full] |= lines[:, : self.beyond_full].any(axis=1)
-            lines[:, : self.beyond_full] = 0
-        at = np.flatnonzero(marks.view(bool))
-        return at + self.first if self.index is None else self.index[at]
+    def keys(self, marks: Sequence[Bytes], threads: BlockThreads) -> Ints:
+        """Return the keys that any of these marks, in place of those beyond full the full ones."""
+
+        def work(part: slice) -> Ints:
+            at = np.flatnonzero(np.bitwise_or.reduce([x[part].view(bool) for x in marks]))
+            at += self.first + part.start
+            return self._when_full(at) if self.beyond_full else at if self.index is None else self.index[at]
+
+        keys: Ints = threads.joined(threads.each(work, threads.shares(len(marks[0]))))
+        return keys[begins(keys)] if self.beyond_full else keys
+
+    def _when_full(self, keys: Ints) -> Any:
+        """Return keys, in place of those beyond full the full ones (`PairKeys.beyond_full`)."""
+        return keys + wasted(keys % self.line, -self.beyond_full)
 
     @property
     def length(self) -> int:
@@ -139,9 +146,7 @@ def _forward(
     by rows that keep the budgets.
     """
     after = Positions.of(packed, t, keys, following)
-    if after is None:
-        return _list(packed, t, keys, threads)
-    return _sweep(packed, t, keys, after, following, threads)
+    return _list(packed, t, keys, threads) if after is None else _sweep(packed, t, keys, after, following, threads)
 
 
 def _drop_dead(packed: PairKeys, layers: list[Ints], last: int, threads: BlockThreads) -> int:
@@ -171,7 +176,7 @@ def _sweep(
         time = time._replace(last=True)
     alive = np.zeros(0 if following is None else after.length, dtype=np.uint8)
     if following is not None:
-        alive[after.places(following)[0]] = 1
+        alive[after.places(following)[0] - after.first] = 1
     own, used = np.zeros(len(keys), dtype=np.uint8), np.zeros(len(time.ceiling), dtype=np.uint8)
 
     def work(part: slice) -> Bytes:
@@ -182,8 +187,8 @@ def _sweep(
         )  # fmt: skip
         return led
 
-    led = _any_marked(threads.each(work, threads.shares(len(keys))), threads)
-    return own, np.flatnonzero(used), after.keys(led)
+    led = threads.each(work, threads.shares(len(keys)))
+    return own, np.flatnonzero(used), after.keys(led, threads)
 
 
 def _list(packed: PairKeys, t: int, keys: Ints, threads: BlockThreads) -> tuple[Bytes, Ints, Ints]:
@@ -202,7 +207,7 @@ def _list(packed: PairKeys, t: int, keys: Ints, threads: BlockThreads) -> tuple[
         return _distinct(led[: list_successors(keys[part], time, spent, own[part], used, led)])
 
     every = threads.each(work, parts)
-    return own, np.flatnonzero(used), _distinct(np.concatenate([keys[:0], *every]))
+    return own, np.flatnonzero(used), _distinct(threads.joined([keys[:0], *every]))
 
 
 def _distinct(keys: Ints) -> Ints:
@@ -217,15 +222,3 @@ def _distinct(keys: Ints) -> Ints:
         return marked
     keys.sort()
     return keys[begins(keys)]
-
-
-def _any_marked(several: Sequence[Bytes], threads: BlockThreads) -> Bytes:
-    """Return what is marked in any of these, the first of which is written to."""
-    first, *others = several
-
-    def work(part: slice) -> None:
-        for marks in others:
-            np.bitwise_or(first[part], marks[part], out=first[part])
-
-    threads.each(work, threads.shares(len(first)))
-    return first

@@ -23,7 +23,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import partial
@@ -41,16 +41,14 @@ from acegames.adapters.environments.enumerating_rng import (
 )
 from acegames.adapters.environments.env_conventions import Conventions
 from acegames.adapters.environments.snapshots import Snapshots, constant_parts, entropy_of, generators_in, is_fresh
-from acegames.adapters.environments.symbolic_uniform import CannotEnumerate, weights
-from acegames.errors import InvalidGame, InvalidOption, TooLarge
-from acegames.learn.env_protocol import END, MASK, NO_ACTION, EnvAnswer, agents_of, reset_env, step_env, user_env
+from acegames.adapters.environments.symbolic_uniform import CannotEnumerate
+from acegames.errors import InvalidOption, TooLarge
+from acegames.learn.env_protocol import END, MASK, NO_ACTION, EnvAnswer, agents_of, reset_env, step_env
 from acegames.model.budgets import warn_of_costless
 from acegames.model.checks import check_count, check_flag, check_horizon, read_initial, show
 from acegames.model.from_functions import ask_functions, too_many_states
 from acegames.model.game import JointAction, Label, MarkovGame, place
-from acegames.model.numbers import exact
 from acegames.model.user_functions import SUGGESTION, BuildingReporter, OnBuilding, check_optional, note_of_place
-from acegames.numerics import PROBABILITY_SUM
 
 OFTEN, CLOSELY = 8, 20
 """The first situations, CLOSELY, are played OFTEN times each, to meet numbers drawn elsewhere."""
@@ -63,11 +61,6 @@ LESS = (
     "made faster (__deepcopy__), makes each play faster"
 )
 FEWER = "A state that says less (state=), a shorter horizon, or a larger most="
-
-Chance = tuple[float, Callable[[Any], Any] | None]
-"""A probability, and a function of the environment that makes its next step go that way."""
-
-Chances = Sequence[Chance] | Callable[[int, Any, JointAction], Sequence[Chance]]
 
 Outcomes = list[tuple[Fraction, "PlayOutcome"]]
 Choices = tuple[tuple[Label, ...], ...]  # N: the allowed actions of each player
@@ -90,7 +83,6 @@ class ReadingOptions:
     time_limit: float | None
     progress: OnBuilding | None
     name: str
-    chances: Any = None
     timeless: bool = False  # whether `stationary` is the default
     limit: int | None = None  # steps after which a TimeLimit cuts episodes off
 
@@ -100,7 +92,6 @@ class ReadingOptions:
             check_count(what, getattr(self, what))
         check_optional("set_state", self.set_state, ("env", "state"))
         check_optional("legal", self.legal, ("t", "state", "action"))
-        check_optional("chances", self.chances if callable(self.chances) else None, ("t", "state", "action"))
         if self.set_state is not None and self.stationary is not None and not self.stationary:
             raise InvalidOption("set_state: cannot be used together with stationary=False: it knows no time")
 
@@ -210,7 +201,7 @@ class EnvReader:
         wanted = None if initial is None else read_initial(initial)
         shares: dict[Label, Belief] = {}
         env, repeats = self.snapshots.env, self.options.repeats
-        with _enumerating("reset"), self.global_rest():
+        with _enumerating("reset"), global_generators_rest():
             self._look_at_seeds()
             for n, leaf in enumerate(self.generator.leaves(lambda: None, self.reset)):
                 self.reporter.check()
@@ -300,10 +291,9 @@ class EnvReader:
         """Return everything that follows an action; `again` repeats a way that was played."""
         outcomes = []
         history = self.histories.setdefault((arrival.history, state, action), len(self.histories) + 1)
-        chances = self.chances(where, arrival.t, state, action)
-        with _enumerating(where), self.global_rest():
+        with _enumerating(where), global_generators_rest():
             for leaf in self.generator.leaves(
-                partial(self._back, arrival), partial(self.step, arrival.t, state, action, chances)
+                partial(self._back, arrival), partial(self.step, arrival.t, state, action)
             ):
                 env, step, choices = leaf.answer
                 if step.next_state != END and not again:
@@ -334,10 +324,9 @@ class EnvReader:
             made[seed] = copy.deepcopy(generators_in(self.snapshots.env, self.snapshots.shared))
         own = [set(map(entropy_of, made[seed])) for seed in SEEDS]
         self.fixed = set.intersection(*own)
-        if self.options.chances is None:
-            check_made(made[SEEDS[0]], made[SEEDS[1]], SEEDS[0])
-            unseeded = [x for x in made[None] if entropy_of(x) not in {None, *self.fixed}]
-            check_made(unseeded, [None] * len(unseeded), 0)
+        check_made(made[SEEDS[0]], made[SEEDS[1]], SEEDS[0])
+        unseeded = [x for x in made[None] if entropy_of(x) not in {None, *self.fixed}]
+        check_made(unseeded, [None] * len(unseeded), 0)
 
     def _snapshot(self, env: Any, t: int, state: Label) -> Any:
         """Return what is needed to come back; generators made by `reset` are replaced there."""
@@ -354,12 +343,10 @@ class EnvReader:
         self.reporter.check()
         return self.snapshots.back(arrival.snapshot, self.plays)
 
-    def step(
-        self, t: int, state: Label, action: JointAction, chances: Sequence[Chance], env: Any
-    ) -> tuple[Any, PlayOutcome, Choices]:
+    def step(self, t: int, state: Label, action: JointAction, env: Any) -> tuple[Any, PlayOutcome, Choices]:
         """Play an action; return the environment, the outcome, and the actions that may follow."""
         rules, where = self.rules, place(t, state, action)
-        answer = self._answer(t, state, action, chances, env)
+        answer = self._answer(t, state, action, env)
         if answer.cut and self.stationary and self.snapshots.set_state is None and t + 1 < self.last:
             raise InvalidOption(
                 f"{where}: the environment cuts the episode off after {t + 1} steps, so that it depends on time: leave out "
@@ -372,50 +359,18 @@ class EnvReader:
         choices = rules.choices(agents_of(env, rules.players), answer.observations, answer.infos)
         return env, PlayOutcome(after, rules.hidden(env, f"t={t + 1}"), cost, rewards), choices
 
-    def _answer(self, t: int, state: Label, action: JointAction, chances: Sequence[Chance], env: Any) -> EnvAnswer:
-        """Return what the environment says to a joint action, after what chance is to do."""
-        what = "a force of chances"
+    def _answer(self, t: int, state: Label, action: JointAction, env: Any) -> EnvAnswer:
+        """Return what the environment says to a joint action."""
         try:
             with self._own_rest(env):
-                force = chances[self.generator.branch(weights([exact(p) for p, _ in chances]))][1]
-                if force is not None:
-                    force(user_env(env))
-                what = "env.step"
                 return step_env(env, self.rules.env_actions(action), t)
         except Exception as error:
-            note_of_place(error, what, t, state, action)
+            note_of_place(error, "env.step", t, state, action)
             raise
-
-    def chances(self, where: str, t: int, state: Label, action: JointAction) -> Sequence[Chance]:
-        """Return what the user says chance can do, checked; one event where nothing is said."""
-        chances = self.options.chances
-        listed = chances(t, state, action) if callable(chances) else chances
-        if chances is None:
-            return [(1.0, None)]
-        pairs = list(listed)
-        if not pairs or not all(
-            isinstance(c, tuple) and len(c) == 2 and (c[1] is None or callable(c[1])) for c in pairs
-        ):
-            raise InvalidOption(
-                f"{where}: chances {show(listed)}, must be (probability, function of the environment) pairs"
-            )
-        for _, force in pairs:
-            check_optional(f"{where}: force in chances", force, ("env",))
-        if abs((total := math.fsum(p for p, _ in pairs)) - 1) > PROBABILITY_SUM:
-            raise InvalidGame(f"{where}: probabilities sum to {total:.12g}, must sum to 1 within 1e-8")
-        return pairs
-
-    # -- draws from elsewhere, unless the user says what they do
 
     def _own_rest(self, env: Any) -> contextlib.AbstractContextManager[None]:
         """Refuse draws from generators that the environment holds."""
-        if self.options.chances is not None:
-            return contextlib.nullcontext()
         return own_generators_rest([self.generator, *self.snapshots.generators(env)])
-
-    def global_rest(self) -> contextlib.AbstractContextManager[None]:
-        """Refuse draws from generators that everybody shares."""
-        return contextlib.nullcontext() if self.options.chances is not None else global_generators_rest()
 
     # -- what is known
 
@@ -519,8 +474,8 @@ def _normalised(belief: Belief) -> Belief:
 
 
 INSTEAD = (
-    "Else write the law down (MarkovGame.from_functions), say what chance can do (chances= of from_parallel_env), or estimate it "
-    "from recorded steps (acegames.learn.estimate takes (state, action, next_state, cost, reward) records)"
+    "Else write the law down (MarkovGame.from_functions), or estimate it from recorded steps (acegames.learn.estimate takes "
+    "(state, action, next_state, cost, reward) records)"
 )
 
 
@@ -591,7 +546,7 @@ REPLAYED_STEPS, REPLAYED_EPISODES = 50, 2
 def check_resets(reader: EnvReader) -> None:
     """Raise InvalidOption where an episode, played again with the same draws, goes another way."""
     for kind in range(REPLAYED_EPISODES):
-        with reader.global_rest():
+        with global_generators_rest():
             first = _episode(reader, kind)
         again = _episode(reader, kind)
         if again == first:  # once more after a short one, for what comes round after every episode
@@ -616,9 +571,7 @@ def _episode(reader: EnvReader, kind: int, most: int = REPLAYED_STEPS) -> list[A
         events.append((state, hidden, choices))
         for t in range(min(most, reader.last)):
             action = tuple(own[(t * kind + kind) % len(own)] for own in choices)
-            chances = reader.chances("episodes from reset on", t, state, action)
-            play = partial(reader.step, t, state, action, chances)
-            _, played, choices = generator.replay((), lambda: env, play)
+            _, played, choices = generator.replay((), lambda: env, partial(reader.step, t, state, action))
             events.append((action, *played.key, choices))
             if played.next_state == END:
                 break

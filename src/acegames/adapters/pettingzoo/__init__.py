@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from acegames.adapters.environments.env_conventions import EXTRA, WHO, Conventions, CostRule
-from acegames.adapters.environments.env_reader import Chances, ReadingOptions, read_game
+from acegames.adapters.environments.env_reader import ReadingOptions, read_game
 from acegames.errors import InvalidOption
 from acegames.learn.env_protocol import Turns, check_parallel, takes_turns
 from acegames.model.budgets import read_budget
@@ -172,7 +172,6 @@ def from_parallel_env(
     hidden: Callable[[Any], Any] | None = None,
     set_state: Callable[[Any, Any], Any] | None = None,
     legal: Callable[[int, Any, JointAction], bool] | None = None,
-    chances: Chances | None = None,
     initial: Any = None,
     stationary: bool | None = None,
     repeats: int = 2,
@@ -223,10 +222,6 @@ def from_parallel_env(
             the environment itself is played, and left where the last play ended.
         legal: `legal(t, state, action)` is True where the joint action is allowed, besides the
             masks.
-        chances: for an environment that draws what cannot be listed, what chance can do:
-            (probability, force) pairs, where `force(env)` makes the next step go that way; or a
-            function of (t, state, action) that gives them. Draws from elsewhere are not looked for
-            then.
         initial: a state, or {state: probability}, among those in which `reset` can leave the
             environment (any with `set_state`, where there is no mask); by default all of these with
             their probabilities.

@@ -65,7 +65,7 @@ def chunk_cells(space: Space, shape: Shape, memory: int) -> int:
     largest, columns, rows = int(space.totals.max()), 2 * shape.players, len(space.tables.reward) + shape.rows
     fixed = DeviceTables.needs(space) + sum(np.asarray(x.counts).nbytes for x in space.cells)
     fixed += largest * (2 * 8 * columns + 2)  # two layers
-    fixed += rows * (2 * 8 * columns + 4 * (shape.players + sum(map(len, space.game.actions))))  # rewards twice
+    fixed += rows * (2 * 8 * columns + 4 * (shape.players + sum(map(len, space.game.actions))) + 1)  # rewards twice
     answers = {"pairs": SEGMENT, "columns": columns, "records": SEGMENT, "entries": SEGMENT * shape.rows}
     filed = 2 * allocated_bytes(device.EncodedChunk, answers)
     segment = allocated_bytes(device.Waiting, _lengths(shape, SEGMENT)) + filed + filed // GROWING
@@ -102,6 +102,7 @@ class CardSolver(LayerSolver[Any]):
         behind = ((0, self.shape.rows), (0, 0))  # kernels look at as many rows from a state's first on
         padded = np.pad(action, behind), np.pad(deviation, behind, constant_values=-1)
         self.choices = Choices(*map(card.upload, (*padded, first_action)))
+        self.joint = card.upload(self.shape.joint(action, space.tables.row_ptr))
         self.waiting = allocate(device.Waiting, _lengths(self.shape, self.chunk), card.empty)
         counts = [np.asarray(cells.counts, np.int64) for cells in space.cells]  # reached cells before each of some
         numbers, ends = card.upload(np.concatenate(counts)), pointers(list(map(len, counts))).tolist()
@@ -173,7 +174,7 @@ class CardSolver(LayerSolver[Any]):
         asked = goal._replace(terms=terms, correlated=bool(goal.correlated))
         together = self.shape.together and goal.kind not in (EGALITARIAN, FAIR)
         code = self.code[: int(self.space.totals[t])]
-        own = (reward, after, self.choices, asked, together, self._values(t), code, self.waiting)
+        own = (reward, after, self.choices, self.joint, asked, together, self._values(t), code, self.waiting)
         return device.Solving(self.on.layer(t), 0, 0, *own)
 
     def _values(self, t: int) -> Any:
@@ -209,17 +210,15 @@ class CardSolver(LayerSolver[Any]):
             allocate(device.OpenGames, lengths, self.card.empty),
             allocate(device.RepairedStages, lengths, np.zeros),
         )
-        self.on.each("read_open", count, device.Opening(self.waiting, games))
-        first, feasible, utility = map(self.card.fetch, games)
-        every = np.arange(self.shape.rows)
-        game, row = np.nonzero((feasible[:, None] >> every) & 1)
-        action, runs = stages.choices.action[first[game] + row], pairwise(pointers(np.bincount(game)).tolist())
-        above = [stages.compared(stages.goal(t), int(k)) for k in first]
-        opened = (OpenStage(k, row[a:b], action[a:b], utility[k, : b - a], above[k]) for k, (a, b) in enumerate(runs))
+        self.on.each("read_open", count, device.Opening(self.waiting, self.joint, games))
+        opened = list[OpenStage]()
+        for first, size, own, utility in zip(*map(self.card.fetch, games), strict=True):
+            row, above = own[:size], stages.compared(stages.goal(t), int(first))
+            opened.append(OpenStage(len(opened), row - first, stages.choices.action[row], utility[:size], above))
         asked = Answers(answers.value, answers.code, open=tuple(opened))  # which are filled
         mixed = repair(asked, stages.concept, stages.players, known).more[-1]
         answers.size[mixed.at] = mixed.size
-        entry = every < answers.size[:, None]
+        entry = np.arange(self.shape.rows) < answers.size[:, None]
         answers.row[entry], answers.prob[entry] = mixed.row, mixed.prob
         there = device.RepairedStages(*map(self.card.upload, answers))
         self.on.each("mend", count, device.Repairing(self.waiting, there, record.value, record.code))
@@ -296,7 +295,6 @@ class HybridEngine(LocalEngine):
             return solver_of(space, lattice, concept, base, team)
         stages = stages_of(space, concept, base)
         assert isinstance(stages, Programs)
-        shape = shape.for_choices(stages.choices)
         chunk = chunk_cells(space, shape, usable(self.card, self.gpu.memory, shape.own_bytes))
         self.ran.append(f"on the GPU ({self.card.name})")
         compile_together(kernel_spec, example_arguments, (*KERNELS,), shape, self.card.capability)

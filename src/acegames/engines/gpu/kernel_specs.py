@@ -14,6 +14,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 from acegames.kernels import device
@@ -24,7 +25,7 @@ from acegames.kernels.lanes_llvm import ALONE
 from acegames.kernels.lockstep import allocate_group
 from acegames.kernels.records import Choices, NextLayer, StageGames
 from acegames.kernels.stage import pure_workspace, workspace
-from acegames.model.arrays import pointers
+from acegames.model.arrays import Ints, pointers
 from acegames.safety.cells import number_boxes
 from acegames.safety.explore import bit_starts
 from acegames.safety.space import Space
@@ -83,7 +84,7 @@ class Shape:
     actions: tuple[int, ...]
     correlated: bool
     warp: bool = False  # whether a warp solves a plain game, else a thread
-    uniform_actions: bool = False  # whether all states have all joint actions, one after the other
+    uniform_actions: bool = False  # whether kernels know all joint actions; those that a state lacks are infeasible
     shared: int = LEAST_SHARED  # KB of a block on the card
 
     @staticmethod
@@ -94,7 +95,9 @@ class Shape:
         rows = prod(actions) if prod(actions) <= min(2 * rows, MOST_ROWS) else rows
         rounded = max(1 << (outcomes - 1).bit_length(), 32)
         shape = Shape(rows, rounded, space.budget.shape[1], len(actions), actions, concept.interim)
-        return replace(shape, warp=shape.wants_warp, shared=SHARED.get(capability, LEAST_SHARED))
+        uniform = rows == prod(actions) and all(concept.deviators(space.game.players))
+        shared = SHARED.get(capability, LEAST_SHARED)
+        return replace(shape, warp=shape.wants_warp, uniform_actions=uniform, shared=shared)
 
     @property
     def wants_warp(self) -> bool:
@@ -137,24 +140,21 @@ class Shape:
 
     @cached_property
     def shared_choices(self) -> Choices:
-        """The joint actions that all states have, where all have the same; else no rows."""
+        """All joint actions, where kernels know them; else no rows."""
         counts = np.array(self.actions)
         action = np.indices(self.actions, dtype=np.int32).reshape(self.players, -1).T
         deviation = deviation_table(np.zeros(len(action), np.int64), action, counts, (True,) * self.players)
         count = len(action) if self.uniform_actions else 0
         return Choices(np.ascontiguousarray(action)[:count], deviation[:count], pointers(counts))
 
-    def for_choices(self, choices: Choices) -> Shape:
-        """Return the shape for a game with these joint actions."""
-        uniform = replace(self, uniform_actions=True)
-        rows, same = (
-            len(uniform.shared_choices.action),
-            np.array_equal(choices.first_action, uniform.shared_choices.first_action),
-        )
-        if not same or rows != self.rows or len(choices.action) % rows:
-            return self
-        tables = zip(choices[:2], uniform.shared_choices[:2], strict=True)
-        return uniform if all((x.reshape(-1, *k.shape) == k).all() for x, k in tables) else self
+    def joint(self, action: NDArray[np.int32], row_ptr: Ints) -> NDArray[np.uint8]:
+        """Return the numbers of rows among all joint actions, where kernels know them; else within
+        the state.
+        """
+        number = np.arange(len(action)) - np.repeat(row_ptr[:, :-1], np.diff(row_ptr).ravel())
+        if self.uniform_actions:
+            number = np.ravel_multi_index(tuple(action.T), self.actions)
+        return number.astype(np.uint8)
 
     @cached_property
     def written(self) -> Any:
