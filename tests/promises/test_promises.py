@@ -9,12 +9,8 @@ import pytest
 import acegames as ace
 from games import one_stage, one_state, pairs
 from promise_judge import Promises
-from promising_games import CONCEPTS, any_game
+from promising_games import CONCEPTS, any_game, scale
 from shares import some
-
-
-def scale(found):
-    return max(np.ptp(found.bound, axis=0).max(), np.abs(found.bound).max() * 1e-3, 1e-9)
 
 
 @pytest.mark.parametrize("seed", some(range(60), of=5))
@@ -33,6 +29,7 @@ def test_policies_keep_their_promises(seed):
         assert certificate.ok, certificate.problems
         assert certificate.values == pytest.approx(wanted, abs=1e-9 * scale(found))
         assert certificate.regret == pytest.approx(judged.gains, abs=1e-9 * scale(found))
+        assert certificate.pairs == len(judged.reached)
 
 
 @pytest.mark.parametrize("seed", some(range(60), of=5))

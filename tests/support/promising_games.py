@@ -60,3 +60,8 @@ def any_game(seed):
     if seed % 3 == 2:
         return made(list(REWARDS)[seed // 3 % len(REWARDS)], 2 * seed)
     return small(seed, 2 + seed % 3)
+
+
+def scale(found):
+    """How large a payoff set is, at least a thousandth of its payoffs."""
+    return max(np.ptp(found.bound, axis=0).max(), np.abs(found.bound).max() * 1e-3, 1e-9)
