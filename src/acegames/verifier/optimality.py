@@ -34,7 +34,7 @@ from acegames.system.compiled import kernel
 from acegames.verifier.basics import Numbers, Small, offsets
 from acegames.verifier.policy_reader import Reader
 from acegames.verifier.subgames import Subgames
-from acegames.verifier.with_memory import MemoryJudge, SafeGraph
+from acegames.verifier.with_memory import MemoryJudge, SafeGraph, one_column
 
 ROUNDED = 64.0 * UNIT_ROUNDOFF
 """How far a height can be off by rounding, as a share of the numbers that it is made of."""
@@ -87,8 +87,11 @@ def bound_of(subgames: Subgames, reader: Reader, concept: Concept, objective: An
         following = subgames.pairs(t + 1) if t + 1 < game.horizon else None
         graph = judge.graph(t, (state, spent), following)
         try:
-            ptr, *lines = (np.asarray(x) for x in policy.bounds(t, state.copy(), judge.whole(spent)))
-            planes = HalfPlanes(ptr.astype(np.int64), *(np.ascontiguousarray(x, dtype=np.float64) for x in lines))
+            ptr, *lines = policy.bounds(t, state.copy(), judge.whole(spent))
+            direction, dual = (np.ascontiguousarray(x) for x in lines)
+            if direction.dtype != np.float64 or dual.dtype != np.float64:
+                raise ValueError("directions and multipliers must be floats")
+            planes = HalfPlanes(one_column(ptr, np.int64), direction, dual)
             _check(planes, len(state), concept, game)
         except Exception as error:  # a judge must not fall over what it judges
             return math.inf, f"At t={t}: the proof of optimality is unsound ({type(error).__name__}: {error})."

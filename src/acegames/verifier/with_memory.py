@@ -12,9 +12,9 @@ entry, with other promises behind it. Where a is what was told, nobody has devia
 judged that any feasible play can lead to, whoever deviates, so that a punishment is an equilibrium
 like any other. What is accepted is that of `tolerance`, with the stake at (x, m).
 
-Whoever is to be judged so has `beginnings`, `recommendations` and `memory_after`, as
-`acegames.MemoryPolicy`. It is asked by times, for all nodes at once, and whatever it does wrong is
-a fault, no exception.
+Whoever is to be judged so has `beginnings`, `recommendations` and `memory_after`, besides the
+`distribution` and `tracker` of every policy, as `acegames.MemoryPolicy`. It is asked by times, for
+all nodes at once, and whatever it does wrong is a fault, no exception.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from acegames.concepts import Concept
 from acegames.model.arrays import Bools, Floats, Ints
 from acegames.numerics import PROBABILITY_SUM, UNIT_ROUNDOFF, VERIFY
 from acegames.system.progress import OnProgress, ProgressReporter
-from acegames.verifier.basics import Numbers, Small, number_pairs, numbers_of, offsets, owners, spans
+from acegames.verifier.basics import BELOW, Numbers, Small, number_pairs, numbers_of, offsets, owners, spans
 from acegames.verifier.judgement import FAULTS_SHOWN, Evaluated
 from acegames.verifier.policy_reader import Reader
 from acegames.verifier.subgames import Subgames
@@ -148,8 +148,8 @@ class MemoryJudge:
     def _beginning(self, state: int) -> tuple[Ints, Floats]:
         """Return the memories that play may begin with, and their probabilities."""
         try:
-            memory, weight = (np.asarray(x) for x in self.policy.beginnings(state))
-            memory, weight = memory.astype(np.int64), weight.astype(np.float64)
+            first, chance = self.policy.beginnings(state)
+            memory, weight = one_column(first, np.int64), one_column(chance, np.float64)
         except Exception as error:  # a judge must not fall over what it judges
             raise _MemoryFault(f"The policy failed with {type(error).__name__} at the start: {error}.") from None
         if len(memory) != len(weight) or not (weight > 0).all() or not abs(weight.sum() - 1) <= PROBABILITY_SUM:
@@ -218,10 +218,9 @@ class MemoryJudge:
         """Return what is told at nodes, checked."""
         where = self.reader.place(t, int(state[0]), tuple(spent[0].tolist()))
         try:
-            ptr, advised, prob = (
-                np.asarray(x) for x in self.policy.recommendations(t, state.copy(), self.whole(spent), memory.copy())
-            )
-            ptr, advised, prob = ptr.astype(np.int64), advised.astype(np.int64), prob.astype(np.float64)
+            asked = self.policy.recommendations(t, state.copy(), self.whole(spent), memory.copy())
+            ptr, advised = (one_column(x, np.int64) for x in asked[:2])
+            prob = one_column(asked[2], np.float64)
         except Exception as error:  # a judge must not fall over what it judges
             raise _MemoryFault(f"At t={t}: the policy failed with {type(error).__name__}: {error}.") from None
         if len(ptr) != len(state) + 1 or ptr[0] != 0 or ptr[-1] != len(advised) or len(advised) != len(prob):
@@ -249,7 +248,7 @@ class MemoryJudge:
 
     def _remembered(self, t: int, *asked: Ints) -> Ints:
         try:
-            after: Ints = np.asarray(self.policy.memory_after(t, *(x.copy() for x in asked))).astype(np.int64)
+            after: Ints = one_column(self.policy.memory_after(t, *(x.copy() for x in asked)), np.int64)
         except Exception as error:  # a judge must not fall over what it judges
             raise _MemoryFault(f"At t={t}: the policy failed with {type(error).__name__}: {error}.") from None
         if after.shape != asked[0].shape:
@@ -320,6 +319,16 @@ class MemoryJudge:
         total: Floats = np.bincount(of, weights=best, minlength=len(nodes.pair)).astype(np.float64)
         off: Floats = np.bincount(of, weights=more, minlength=len(nodes.pair)).astype(np.float64)
         return total, off + np.where(count > 1, _rounding(count) * size, 0.0)
+
+
+def one_column(answer: Any, kind: type) -> Any:
+    """Return what a policy answers as an array of one axis; ValueError where it is none."""
+    array = np.asarray(answer)
+    if array.ndim != 1 or array.dtype.kind not in "iuf":
+        raise ValueError("an answer must be a list of numbers")
+    if not (np.abs(array.astype(np.float64)) < BELOW).all():
+        raise ValueError("an answer is not a number, or too large")
+    return array.astype(kind)
 
 
 def _expected(value: Floats, off: Floats, prob: Floats, ptr: Ints) -> tuple[Floats, Floats]:
