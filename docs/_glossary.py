@@ -23,12 +23,12 @@ FORMS = {
     "Safe": r"safe deviations?|safe play|safe joint actions?",
     "Subgame perfect": r"subgame[- ]perfect(?:ion)?",
     "Support": r"(?:pair of |pairs of |the )supports?(?= of\b|,|\.)",
-    "Utility": r"utilit(?:y|ies)|payoffs?",
+    "Utility": r"utilit(?:y|ies)|payoffs?(?!\s+sets?\b)",
     "Value": r"expected total rewards?",
 }
 """Words that are not just the title of the entry with an s, as regular expressions."""
 
-COMMON = {"Block", "Bracket", "Digest", "Driver", "Fair", "Floor", "Layer", "Node", "Schedule", "Worker"}
+COMMON = {"Block", "Bracket", "Digest", "Driver", "Fair", "Floor", "Layer", "Node", "Promise", "Schedule", "Worker"}
 """Entries whose word has other meanings in running text: pages link to them by hand."""
 
 UNLINKED = ("a", "autoref", "button", "code", "h1", "h2", "h3", "h4", "h5", "h6", "label", "math", "pre", "svg", "th")

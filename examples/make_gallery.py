@@ -18,6 +18,7 @@ EXAMPLES = (
     "intersection",
     "dose_scheduling",
     "network_slicing",
+    "last_unit",
     "frozen_lake",
 )
 DOCS = Path(__file__).parents[1] / "docs"
@@ -43,9 +44,17 @@ def overview() -> None:
     save(figure, DOCS / "images", "plots.png", dpi=75)
 
 
+def payoffs() -> None:
+    """What equilibria are worth, for the page on choosing one."""
+    figure, ax = panels(1, size=(6.6, 3.6))
+    ace.plot.payoffs(ace.payoffs(ace.catalog.get("intersection"), ace.CE()), ax=ax)
+    save(figure, DOCS / "images", "payoffs.png")
+
+
 def main() -> None:
     """Make everything anew."""
     overview()
+    payoffs()
     importlib.import_module("robots").main(DOCS / "images")  # for the page on bringing your own game
     for name in EXAMPLES:
         print(f"\n## {name}\n")

@@ -12,8 +12,8 @@ itself (`interim`), whether the players draw independently (`product`), and whic
     None           any equilibrium
 
 Ties go to the first player's value, then to the second's, and so on, so the values are unique
-(except with None). The choice is made stage by stage, from the last to the first; it is not the
-best equilibrium of the whole game.
+(except with None). `solve` chooses stage by stage, from the last to the first; the best equilibrium
+of the whole game is found by `payoffs`.
 """
 
 from __future__ import annotations

@@ -71,6 +71,7 @@ def test_every_verb_is_documented_and_keeps_its_word(monkeypatch):
         ("reduce", "intersection", "-o", "r.yaml"),
         ("solve", "electric_fleet", "--no-verify"),
         ("bracket", "drones", "--epsilon", "0.5"),
+        ("payoffs", "intersection"),
         ("verify", "s.ace"),
         ("prove", "s.ace", "-o", "s.proof", "--checker", "c.py"),
         ("simulate", "s.ace", "--episodes", "1"),

@@ -17,6 +17,7 @@ SMALL = {
     "dose_scheduling": {"weeks": 4},
     "network_slicing": {"epsilon": 1.2},
     "frozen_lake": {"horizon": 40},
+    "last_unit": {},
 }
 ALONE = ("frozen_lake",)  # one player, and a budget of zero: a team and averages say nothing new
 

@@ -202,7 +202,7 @@ class PayoffSet(Shown):
         for p, player in enumerate(self.players):
             rows.append(
                 (
-                    f"best for {named('player', player)}".strip(),
+                    f"best for {named('player', player)}".rstrip(":"),
                     self.best(self._unit(p)),
                     f"{self.gap(self._unit(p)):.2g}",
                 )
