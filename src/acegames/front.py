@@ -37,7 +37,7 @@ from acegames.policy.memory import MemoryPolicy, MemoryRunner
 from acegames.policy.policy import Policy, Runner
 from acegames.policy.simulation import Rollouts, simulate
 from acegames.policy.tracker import CostTracker
-from acegames.promises.payoffs import Payoffs, PayoffSet, payoffs
+from acegames.promises.equilibrium_payoffs import Payoffs, PayoffSet, payoffs
 from acegames.proofs import Proof, prove
 from acegames.safety.feasible import Feasibility, feasibility
 from acegames.safety.reduction import Reduction, reduce

@@ -96,12 +96,12 @@ def test_units_of_rewards_do_not_matter(power):
         assert scaled.best(objective) == pytest.approx(2.0**power * plain.best(objective), rel=1e-9, abs=0)
 
 
-def test_correlated_play_is_not_judged_as_nash():
-    """Chicken at its best, 1/2 (c, c), 1/4 (c, d), 1/4 (d, c), draws both at once."""
+def test_correlated_play_is_no_nash_equilibrium():
+    """Chicken at its best, 1/2 (c, c), 1/4 (c, d), 1/4 (d, c), draws both at once: it is not judged as Nash."""
     pay = {("d", "d"): (0, 0), ("d", "c"): (7, 2), ("c", "d"): (2, 7), ("c", "c"): (6, 6)}
-    policy = ace.payoffs(one_stage(pay), ace.CE(), tol=0).policy("egalitarian")
+    found = ace.payoffs(one_stage(pay), ace.CE(), tol=0)
     with pytest.raises(ace.InvalidOption, match="draws joint actions together"):
-        ace.verify(policy.game, policy, ace.Nash())
+        ace.verify(found.game, found.policy("egalitarian"), ace.Nash())
 
 
 def test_who_tells_what_is_not_safe_is_not_called_safe():

@@ -62,7 +62,7 @@ def room(module):
 
 ORDER = (
     *("errors", "numerics", "concepts", "version", "system", "kernels", "model", "approximate", "safety", "stage"),
-    *("policy", "engines", "solving", "verifier", "proofs"),
+    *("policy", "engines", "solving", "promises", "verifier", "proofs"),
     *("shield", "learn", "baselines", "catalog", "plot", "adapters", "files", "report", "front", "cli"),
 )
 """A room imports itself and rooms before it. `acegames` itself stands for `front`, its public names."""

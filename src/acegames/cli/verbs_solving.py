@@ -199,16 +199,16 @@ def payoffs(
     wanted = opt.wanted_concept(game, concept, None if best == "bargaining" else best, model, floor, None)
     objective: Any = best if best == "bargaining" else wanted.objective
     engine: Any = opt.read_engine("local", threads, memory, None)
-    found = with_bar(lambda bar: ace.payoffs(model, wanted, tol=tol, engine=engine, progress=bar))
-    policy = with_bar(lambda bar: found.policy(objective, progress=bar), "writing the policy")
-    proved: dict[str, Any] = {"best": objective} if can_be_proved(found.concept, objective, model.players) else {}
+    sets = with_bar(lambda bar: ace.payoffs(model, wanted, tol=tol, engine=engine, progress=bar))
+    policy = with_bar(lambda bar: sets.policy(objective, progress=bar), "writing the policy")
+    proved: dict[str, Any] = {"best": objective} if can_be_proved(sets.concept, objective, model.players) else {}
     certificate = with_bar(lambda bar: ace.verify(model, policy, progress=bar, **proved), "checking")
-    out.print(escape(str(found)))
+    out.print(escape(str(sets)))
     out.print()
     out.print(escape(str(certificate)))
     file, said = written(output if certificate.ok else None, policy.save)
     out.print(said or "The policy was not saved; add -o FILE.ace.")
-    data = {"game": game_data(model), **payoffs_data(found), "certificate": certificate_data(certificate), "file": file}
+    data = {"game": game_data(model), **payoffs_data(sets), "certificate": certificate_data(certificate), "file": file}
     return Answer(data, code=0 if certificate.ok else 1)
 
 

@@ -47,7 +47,7 @@ class PayoffSets(NamedTuple):
     least: Annotated[Floats, "cells N"]
 
 
-class Programs(NamedTuple):
+class PromiseProgram(NamedTuple):
     """One situation's program, its basis, and room. The basis has m = incentive rows + 1 places."""
 
     # the situation: R feasible joint actions, the outcomes of r are out_ptr[r] : out_ptr[r+1]
@@ -91,12 +91,12 @@ class Programs(NamedTuple):
 
 
 @allocates
-def allocate_programs(rows, outcomes, players, actions):
+def allocate_program(rows, outcomes, players, actions):
     """Return room for the programs of any situation; actions is the number of all players'
     deviations.
     """
     R, N, K, m = rows, players, actions, actions + 1
-    return Programs(
+    return PromiseProgram(
         np.empty(R, np.int64), np.empty(R, np.int64), np.zeros(R + 1, np.int64), np.empty(outcomes, np.int64), np.empty(outcomes),
         np.empty((R, N)), np.empty((R, N)), np.empty(N), np.empty(N), np.empty(R),
         np.empty(K, np.int64), np.empty(K, np.int64), np.empty((K, R)), np.zeros((K, R), np.uint8), np.empty(K),

@@ -20,7 +20,7 @@ from acegames.kernels.boxes import box_totals
 from acegames.kernels.intrinsics import noinline
 from acegames.kernels.payoff_program import (
     PayoffSets,
-    allocate_programs,
+    allocate_program,
     begin_program,
     climb,
     read_solution,
@@ -73,7 +73,7 @@ class SetLayer(NamedTuple):
     sets: PayoffSets  # of the next time
 
 
-class Found(NamedTuple):
+class DirectionSearch(NamedTuple):
     """What was found in one situation, direction by direction, counterclockwise; and room."""
 
     direction: Floats  # (V, N)
@@ -113,10 +113,10 @@ class SetOutput(NamedTuple):
 
 
 @allocates
-def _allocate_found(rules, players, places, outcomes, out):
+def _allocate_search(rules, players, places, outcomes, out):
     V, N = rules.most, players
     S, D = V if len(out.wanted) else 0, V if len(out.direction) else 0
-    return Found(
+    return DirectionSearch(
         np.empty((V, N)), np.empty(V), np.empty((V, N)), np.empty(V, np.uint8), np.empty((max(2 * V, len(rules.corners)), N)),
         np.empty(max(2 * V, len(rules.corners)), np.int64), np.empty((2 * V, N)), np.empty(2 * V),
         np.empty(S, np.int64), np.empty((S, places), np.int64), np.empty((S, places)), np.empty((S, places, outcomes), np.int64),
@@ -150,16 +150,16 @@ def _write_program(p, a, layer, rules, c, places, work):
         least, most, nearest, size = np.inf, -np.inf, -np.inf, 0.0
         for r in range(R):
             worst = best = layer.reward[work.row[r], i]
-            gross = abs(worst)
+            abs_total = abs(worst)
             for o in range(work.out_ptr[r], work.out_ptr[r + 1]):
                 cell, high = work.next_cell[o], -np.inf
                 for v in range(sets.ptr[cell], sets.ptr[cell + 1]):
                     high = max(high, sets.point[v, i])
                 worst += work.chance[o] * sets.least[cell, i]
                 best += work.chance[o] * high
-                gross += work.chance[o] * max(abs(high), abs(sets.least[cell, i]))
+                abs_total += work.chance[o] * max(abs(high), abs(sets.least[cell, i]))
             work.worst[r, i] = work.values[r] = worst
-            least, most, nearest, size = min(least, worst), max(most, best), max(nearest, worst), max(size, gross)
+            least, most, nearest, size = min(least, worst), max(most, best), max(nearest, worst), max(size, abs_total)
         noise = 4.0 * NOISE * size
         core = core_range(work.values, R, max(noise, BLUR * (most - least)), work.shortfall)
         span = most - nearest + core
@@ -183,14 +183,14 @@ def _write_incentives(R, first, layer, rules, work):
         first_number += (end - begin) * (end - begin if rules.interim else 1)
         if work.unit[i] == 0.0:  # all promises are worth the same
             continue
-        for told in range(end - begin if rules.interim else 1):
+        for advised in range(end - begin if rules.interim else 1):
             for b in range(end - begin):
-                if rules.interim and b == told:
+                if rules.interim and b == advised:
                     continue
                 possible = False
                 for r in range(R):
                     own = choices.action[work.row[r], i]
-                    counts = own == told if rules.interim else own != b
+                    counts = own == advised if rules.interim else own != b
                     work.member[K, r], work.deviation[K, r] = np.uint8(counts), 0.0
                     if not counts:
                         continue
@@ -201,67 +201,69 @@ def _write_incentives(R, first, layer, rules, work):
                     work.deviation[K, r] = work.worst[to, i] if to >= 0 else work.trial[i]
                 if possible:
                     work.player[K] = i
-                    work.number[K] = first_number - (end - begin) * ((end - begin if rules.interim else 1) - told) + b
+                    work.number[K] = (
+                        first_number - (end - begin) * ((end - begin if rules.interim else 1) - advised) + b
+                    )
                     work.slack[K] = INDIFFERENT * (1.0 + 0.01 * K) + work.push[i]
                     K += 1
     return K
 
 
 @inner
-def _ask(at, count, R, K, work, sets, rules, found):
+def _ask(at, count, R, K, work, sets, rules, search):
     """Ask in direction number `at`, which is written; return the number of directions."""
     noinline()
-    goal = found.direction[at]
-    found.height[at] = climb(goal, False, R, K, work, sets)
-    read_solution(K, work, found.point[at])
-    found.needed[at] = 1
-    for k in range(K if len(found.dual) else 0):
-        found.dual[at, k] = work.dual[k]
-    if len(found.size):
+    goal = search.direction[at]
+    search.height[at] = climb(goal, False, R, K, work, sets)
+    read_solution(K, work, search.point[at])
+    search.needed[at] = 1
+    for k in range(K if len(search.dual) else 0):
+        search.dual[at, k] = work.dual[k]
+    if len(search.size):
         size = 0
         for p in range(K + 1):
             if work.step[p] > 0.0:
-                found.row[at, size], found.chance[at, size] = work.kind[p], work.step[p]
+                search.row[at, size], search.chance[at, size] = work.kind[p], work.step[p]
                 for o in range(work.out_ptr[work.kind[p] + 1] - work.out_ptr[work.kind[p]]):
-                    found.choice[at, size, o] = work.choice[p, o]
+                    search.choice[at, size, o] = work.choice[p, o]
                 size += 1
-        found.size[at] = size
+        search.size[at] = size
     return count + 1
 
 
 @inner
-def _insert(at, count, found):
+def _insert(at, count, search):
     """Make room for a direction at a place."""
     noinline()
-    n = found.direction.shape[1]
+    n = search.direction.shape[1]
     for j in range(count, at, -1):
-        found.height[j], found.needed[j] = found.height[j - 1], found.needed[j - 1]
+        search.height[j], search.needed[j] = search.height[j - 1], search.needed[j - 1]
         for i in range(n):
-            found.direction[j, i], found.point[j, i] = found.direction[j - 1, i], found.point[j - 1, i]
-        for k in range(found.dual.shape[1] if len(found.dual) else 0):
-            found.dual[j, k] = found.dual[j - 1, k]
-        if len(found.size):
-            found.size[j] = found.size[j - 1]
-            for e in range(found.size[j]):
-                found.row[j, e], found.chance[j, e] = found.row[j - 1, e], found.chance[j - 1, e]
-                for o in range(found.choice.shape[2]):
-                    found.choice[j, e, o] = found.choice[j - 1, e, o]
+            search.direction[j, i], search.point[j, i] = search.direction[j - 1, i], search.point[j - 1, i]
+        for k in range(search.dual.shape[1] if len(search.dual) else 0):
+            search.dual[j, k] = search.dual[j - 1, k]
+        if len(search.size):
+            search.size[j] = search.size[j - 1]
+            for e in range(search.size[j]):
+                search.row[j, e], search.chance[j, e] = search.row[j - 1, e], search.chance[j - 1, e]
+                for o in range(search.choice.shape[2]):
+                    search.choice[j, e, o] = search.choice[j - 1, e, o]
 
 
 @inner
-def _meet(j, k, found, corner):
+def _meet(j, k, search, corner):
     """Write where the lines of two directions meet; return whether they do."""
-    a, b = found.direction[j], found.direction[k]
+    a, b = search.direction[j], search.direction[k]
     cross = a[0] * b[1] - a[1] * b[0]
     if cross <= 0.5 * CLOSE:
         return False
-    corner[0] = (found.height[j] * b[1] - found.height[k] * a[1]) / cross
-    corner[1] = (found.height[k] * a[0] - found.height[j] * b[0]) / cross
+    corner[0] = (search.height[j] * b[1] - search.height[k] * a[1]) / cross
+    corner[1] = (search.height[k] * a[0] - search.height[j] * b[0]) / cross
     return True
 
 
 @inner
-def _refine(count, R, K, work, sets, rules, found):
+def _refine(count, R, K, work, sets, rules, search):
     """Ask between neighbouring directions of two players, around and around, as long as that finds
     something; return how many directions there are then.
     """
@@ -271,32 +273,36 @@ def _refine(count, R, K, work, sets, rules, found):
         j, before = 0, count
         while j < count and count < rules.most:
             k = (j + 1) % count
-            if found.needed[j] and found.needed[k] and _write_between(j, k, count, least, work.push, work.trial, found):
-                count = _ask(j + 1, count, R, K, work, sets, rules, found)
+            if (
+                search.needed[j]
+                and search.needed[k]
+                and _write_between(j, k, count, least, work.push, work.trial, search)
+            ):
+                count = _ask(j + 1, count, R, K, work, sets, rules, search)
                 k = (j + 2) % count
-                if _beyond(found.point[j], found.point[j + 1], found.point[k]) <= least:
-                    found.needed[j + 1] = 0
+                if _beyond(search.point[j], search.point[j + 1], search.point[k]) <= least:
+                    search.needed[j + 1] = 0
                 j += 1
             j += 1
     return count
 
 
 @inner
-def _write_between(j, k, count, least, corner, way, found):
+def _write_between(j, k, count, least, corner, way, search):
     """Write between two directions the one square to the edge, if it is to be asked."""
-    if not _meet(j, k, found, corner) or _beyond(found.point[j], corner, found.point[k]) <= least:
+    if not _meet(j, k, search, corner) or _beyond(search.point[j], corner, search.point[k]) <= least:
         return False
-    way[0], way[1] = found.point[k, 0] - found.point[j, 0], found.point[k, 1] - found.point[j, 1]
+    way[0], way[1] = search.point[k, 0] - search.point[j, 0], search.point[k, 1] - search.point[j, 1]
     length = (way[0] * way[0] + way[1] * way[1]) ** 0.5
     if length <= CLOSE:
         return False
     x, y = way[0] / length, way[1] / length
-    before = -(found.direction[j, 0] * x + found.direction[j, 1] * y)
-    after = found.direction[k, 0] * x + found.direction[k, 1] * y
+    before = -(search.direction[j, 0] * x + search.direction[j, 1] * y)
+    after = search.direction[k, 0] * x + search.direction[k, 1] * y
     if before <= CLOSE or after <= CLOSE:  # it must lie strictly between them, rounding or not
         return False
-    _insert(j + 1, count, found)
-    found.direction[j + 1, 0], found.direction[j + 1, 1] = y, -x
+    _insert(j + 1, count, search)
+    search.direction[j + 1, 0], search.direction[j + 1, 1] = y, -x
     return True
 
 
@@ -309,159 +315,161 @@ def _beyond(a, b, c):
 
 
 @inner
-def _thin(count, least, found, room):
+def _thin(count, least, search, scratch):
     """Leave out half-spaces without which corners lie hardly further out, or up to `least`.
 
     Of the latter no two neighbours, and no axis.
     """
     noinline()
     for j in range(count):
-        found.needed[j] = 1
+        search.needed[j] = 1
     for turn in range(2):
         before, spared = 0, True
         for j in range(1, count):
-            if not found.needed[j]:
+            if not search.needed[j]:
                 continue
             after = (j + 1) % count
-            while not found.needed[after]:
+            while not search.needed[after]:
                 after = (after + 1) % count
-            axis = found.direction[j, 0] == 0.0 or found.direction[j, 1] == 0.0
+            axis = search.direction[j, 0] == 0.0 or search.direction[j, 1] == 0.0
             drop = False
-            if not axis and (turn == 0 or spared) and _meet(before, after, found, room):
-                over = found.direction[j, 0] * room[0] + found.direction[j, 1] * room[1] - found.height[j]
+            if not axis and (turn == 0 or spared) and _meet(before, after, search, scratch):
+                over = search.direction[j, 0] * scratch[0] + search.direction[j, 1] * scratch[1] - search.height[j]
                 drop = over <= (SAME if turn == 0 else least)
             if drop:
-                found.needed[j] = 0
+                search.needed[j] = 0
             else:
                 before = j
             spared = not drop
 
 
 @inner
-def _cut(kept, j, found):
+def _cut(corners, j, search):
     """Cut off the corners that lie beyond the line of direction j; return how many are left."""
     noinline()
-    a, b, height, corner = found.direction[j, 0], found.direction[j, 1], found.height[j], found.corner
+    a, b, height, corner = search.direction[j, 0], search.direction[j, 1], search.height[j], search.corner
     beyond = 0
-    for q in range(kept):
-        found.over[q] = a * corner[q, 0] + b * corner[q, 1] - height
-        beyond += found.over[q] > SAME
-    if beyond == 0 or beyond == kept:  # nothing to cut, or rounding would leave nothing
-        return kept
+    for q in range(corners):
+        search.over[q] = a * corner[q, 0] + b * corner[q, 1] - height
+        beyond += search.over[q] > SAME
+    if beyond == 0 or beyond == corners:  # nothing to cut, or rounding would leave nothing
+        return corners
     made = 0
-    for q in range(kept):
-        k = (q + 1) % kept
-        here, there = found.over[q], found.over[k]
+    for q in range(corners):
+        k = (q + 1) % corners
+        here, there = search.over[q], search.over[k]
         if here <= SAME:
-            found.cut[made, 0], found.cut[made, 1] = corner[q, 0], corner[q, 1]
+            search.cut[made, 0], search.cut[made, 1] = corner[q, 0], corner[q, 1]
             made += 1
         if (here < 0.0 and there > SAME) or (here > SAME and there < 0.0):
             share = here / (here - there)
-            found.cut[made, 0] = corner[q, 0] + share * (corner[k, 0] - corner[q, 0])
-            found.cut[made, 1] = corner[q, 1] + share * (corner[k, 1] - corner[q, 1])
+            search.cut[made, 0] = corner[q, 0] + share * (corner[k, 0] - corner[q, 0])
+            search.cut[made, 1] = corner[q, 1] + share * (corner[k, 1] - corner[q, 1])
             made += 1
     for q in range(made):
-        corner[q, 0], corner[q, 1] = found.cut[q, 0], found.cut[q, 1]
+        corner[q, 0], corner[q, 1] = search.cut[q, 0], search.cut[q, 1]
     return made
 
 
 @inner
-def _outer_polygon(count, rules, found, room):
+def _outer_polygon(count, rules, search, scratch):
     """Fill the corners of what all half-planes have in common; return how many there are.
 
     Half-planes whose line does not touch it are not needed.
     """
     noinline()
-    _thin(count, rules.tol, found, room)
-    kept = 0
+    _thin(count, rules.tol, search, scratch)
+    corners = 0
     for j in range(count):  # a box first
-        if found.direction[j, 0] == 0.0 or found.direction[j, 1] == 0.0:
+        if search.direction[j, 0] == 0.0 or search.direction[j, 1] == 0.0:
             k = (j + 1) % count
-            while not (found.direction[k, 0] == 0.0 or found.direction[k, 1] == 0.0):
+            while not (search.direction[k, 0] == 0.0 or search.direction[k, 1] == 0.0):
                 k = (k + 1) % count
-            if _meet(j, k, found, room):
-                found.corner[kept, 0], found.corner[kept, 1] = room[0], room[1]
-                kept += 1
+            if _meet(j, k, search, scratch):
+                search.corner[corners, 0], search.corner[corners, 1] = scratch[0], scratch[1]
+                corners += 1
     for j in range(count):
-        if found.needed[j]:
-            kept = _cut(kept, j, found)
+        if search.needed[j]:
+            corners = _cut(corners, j, search)
     for j in range(count):
         over = -np.inf
-        for q in range(kept):
-            over = max(over, found.direction[j, 0] * found.corner[q, 0] + found.direction[j, 1] * found.corner[q, 1])
-        if over < found.height[j] - SAME:
-            found.needed[j] = 0
-    return kept
+        for q in range(corners):
+            over = max(
+                over, search.direction[j, 0] * search.corner[q, 0] + search.direction[j, 1] * search.corner[q, 1]
+            )
+        if over < search.height[j] - SAME:
+            search.needed[j] = 0
+    return corners
 
 
 @inner
-def _keep(kept, origin, room, found):
+def _keep(corners, origin, scratch, search):
     """Keep a point unless it is there already; return how many there are."""
-    corner = found.corner
-    for j in range(kept):
+    corner = search.corner
+    for j in range(corners):
         apart = 0.0
-        for i in range(len(room)):
-            apart = max(apart, abs(corner[j, i] - room[i]))
+        for i in range(len(scratch)):
+            apart = max(apart, abs(corner[j, i] - scratch[i]))
         if apart <= SAME:
-            return kept
-    for i in range(len(room)):
-        corner[kept, i] = room[i]
-    found.origin[kept] = origin
-    return kept + 1
+            return corners
+    for i in range(len(scratch)):
+        corner[corners, i] = scratch[i]
+    search.origin[corners] = origin
+    return corners + 1
 
 
 @inner
-def _corners(count, rules, found, room):
+def _corners(count, rules, search, scratch):
     """Keep the points of an inner set or the corners of an outer one; return their number."""
     noinline()
-    n, kept = found.direction.shape[1], 0
+    n, corners = search.direction.shape[1], 0
     if rules.outer and n > 2:
         for q in range(len(rules.corners)):
             for i in range(n):
-                room[i] = 0.0
+                scratch[i] = 0.0
                 for j in range(n):
-                    room[i] += rules.inverses[q, i, j] * found.height[rules.corners[q, j]]
+                    scratch[i] += rules.inverses[q, i, j] * search.height[rules.corners[q, j]]
             inside = True
             for v in range(count):
-                over = -found.height[v]
+                over = -search.height[v]
                 for i in range(n):
-                    over += found.direction[v, i] * room[i]
+                    over += search.direction[v, i] * scratch[i]
                 if over > SAME:
                     inside = False
                     break
             if inside:
-                kept = _keep(kept, 0, room, found)
-        return kept
+                corners = _keep(corners, 0, scratch, search)
+        return corners
     if rules.outer and n == 2:
-        return _outer_polygon(count, rules, found, room)
+        return _outer_polygon(count, rules, search, scratch)
     for j in range(count):
-        if not found.needed[j]:
+        if not search.needed[j]:
             continue
         for i in range(n):
-            room[i] = found.height[j] * found.direction[j, 0] if rules.outer else found.point[j, i]
-        kept = _keep(kept, j, room, found)
+            scratch[i] = search.height[j] * search.direction[j, 0] if rules.outer else search.point[j, i]
+        corners = _keep(corners, j, scratch, search)
     q = 0
-    while n == 2 and q < kept and kept > 2:  # points of an edge
-        before, after = found.corner[(q + kept - 1) % kept], found.corner[(q + 1) % kept]
-        if 0.0 <= _beyond(before, found.corner[q], after) <= SAME:
-            kept = _drop(q, kept, found)
+    while n == 2 and q < corners and corners > 2:  # points of an edge
+        before, after = search.corner[(q + corners - 1) % corners], search.corner[(q + 1) % corners]
+        if 0.0 <= _beyond(before, search.corner[q], after) <= SAME:
+            corners = _drop(q, corners, search)
         else:
             q += 1
-    return kept
+    return corners
 
 
 @inner
-def _drop(q, kept, found):
+def _drop(q, corners, search):
     """Drop a kept point; return how many are left."""
-    for j in range(q, kept - 1):
-        found.origin[j] = found.origin[j + 1]
-        for i in range(found.corner.shape[1]):
-            found.corner[j, i] = found.corner[j + 1, i]
-    return kept - 1
+    for j in range(q, corners - 1):
+        search.origin[j] = search.origin[j + 1]
+        for i in range(search.corner.shape[1]):
+            search.corner[j, i] = search.corner[j + 1, i]
+    return corners - 1
 
 
 @inner
-def _solve_cell(p, a, layer, rules, c, places, work, found, none):
+def _solve_cell(p, a, layer, rules, c, places, work, search, none):
     """Find the set of a listed cell.
 
     Return how many points it has, its state as in `SetOutput`, and its numbers of feasible joint
@@ -474,12 +482,12 @@ def _solve_cell(p, a, layer, rules, c, places, work, found, none):
         return 0, 2, R, K, 0
     for j in range(len(rules.directions)):
         for i in range(n):
-            found.direction[count, i] = rules.directions[j, i]
-        count = _ask(count, count, R, K, work, layer.sets, rules, found)
+            search.direction[count, i] = rules.directions[j, i]
+        count = _ask(count, count, R, K, work, layer.sets, rules, search)
     if n == 2:
-        count = _refine(count, R, K, work, layer.sets, rules, found)
-    kept = _corners(count, rules, found, work.trial)
-    return kept, 1 if n == 2 and count >= rules.most else 0, R, K, count
+        count = _refine(count, R, K, work, layer.sets, rules, search)
+    corners = _corners(count, rules, search, work.trial)
+    return corners, 1 if n == 2 and count >= rules.most else 0, R, K, count
 
 
 @kernel
@@ -492,26 +500,26 @@ def find_sets(cells, layer, rules, widest, out):
     """
     n, K = layer.reward.shape[1], incentives(layer.choices.first_action, rules.interim)
     c, places = allocate_places(layer.step, widest)
-    work = allocate_programs(widest[0], widest[1], n, K)
-    found, none = _allocate_found(rules, n, K + 1, widest[1], out), np.zeros(n)
+    work = allocate_program(widest[0], widest[1], n, K)
+    search, none = _allocate_search(rules, n, K + 1, widest[1], out), np.zeros(n)
     a, count, promise = np.int64(0), 0, 0
     out.ptr[0] = 0
     for at in range(len(cells)):
         p = cells[at]
         while layer.here.base[a + 1] <= layer.keys[p]:
             a += 1
-        kept, out.state[at], R, K, asked = _solve_cell(p, a, layer, rules, c, places, work, found, none)
+        corners, out.state[at], R, K, asked = _solve_cell(p, a, layer, rules, c, places, work, search, none)
         if len(out.wanted):
-            for q in range(kept):
+            for q in range(corners):
                 if out.wanted[out.own[p] + q]:
-                    count = _write_entries(found.origin[q], count, R, layer, work, found, out)
+                    count = _write_entries(search.origin[q], count, R, layer, work, search, out)
                     promise += 1
                     out.ptr[promise] = count
         elif len(out.direction):
-            count = _write_half_spaces(count, asked, K, work, found, out)
+            count = _write_half_spaces(count, asked, K, work, search, out)
             out.ptr[at + 1] = count
         else:
-            count = _write_points(count, kept, work, found, out)
+            count = _write_points(count, corners, work, search, out)
             out.ptr[at + 1] = count
         if count < 0:
             return -1
@@ -519,34 +527,34 @@ def find_sets(cells, layer, rules, widest, out):
 
 
 @inner
-def _write_points(count, kept, work, found, out):
+def _write_points(count, corners, work, search, out):
     """Write the kept points in units of reward; return how many there are in all."""
-    if count + kept > len(out.point):
+    if count + corners > len(out.point):
         return -1
-    for q in range(kept):
-        for i in range(found.corner.shape[1]):
-            more = found.corner[q, i] / work.unit[i] if work.unit[i] > 0.0 else 0.0
+    for q in range(corners):
+        for i in range(search.corner.shape[1]):
+            more = search.corner[q, i] / work.unit[i] if work.unit[i] > 0.0 else 0.0
             out.point[count + q, i] = work.low[i] + more
-    return count + kept
+    return count + corners
 
 
 @inner
-def _write_half_spaces(count, asked, K, work, found, out):
+def _write_half_spaces(count, asked, K, work, search, out):
     """Write the half-spaces of a cell in units of reward; return how many there are in all."""
     noinline()
-    n, first = found.direction.shape[1], count
+    n, first = search.direction.shape[1], count
     for j in range(asked):
-        if not found.needed[j]:
+        if not search.needed[j]:
             continue
         if count == len(out.direction):
             return -1
         for i in range(n):  # a player for whom all is the same counts in its own direction alone
             size = work.unit[i] if work.unit[i] > 0.0 else 1.0
-            out.direction[count, i] = found.direction[j, i] * size
+            out.direction[count, i] = search.direction[j, i] * size
         for k in range(out.dual.shape[1]):
             out.dual[count, k] = 0.0
         for k in range(K):
-            out.dual[count, work.number[k]] = -found.dual[j, k] * work.unit[work.player[k]]
+            out.dual[count, work.number[k]] = -search.dual[j, k] * work.unit[work.player[k]]
         if n != 2 or count == first or _turns(out.direction[count - 1], out.direction[count]):
             count += 1
     while n == 2 and count > first and not _turns(out.direction[count - 1], out.direction[first]):
@@ -555,18 +563,18 @@ def _write_half_spaces(count, asked, K, work, found, out):
 
 
 @inner
-def _write_entries(j, count, R, layer, work, found, out):
+def _write_entries(j, count, R, layer, work, search, out):
     """Write what is recommended for the point of direction j; return how many entries there are."""
     noinline()
-    if count < 0 or count + found.size[j] > len(out.row):
+    if count < 0 or count + search.size[j] > len(out.row):
         return -1
-    for e in range(found.size[j]):
-        told = found.row[j, e]
-        out.row[count], out.chance[count] = work.row[told], found.chance[j, e]
-        begin = work.out_ptr[told]
-        for o in range(begin, work.out_ptr[told + 1]):
-            out.to[count, o - begin] = layer.sets.ptr[work.next_cell[o]] + found.choice[j, e, o - begin]
-        _mark_punished(told, R, layer, work, out)
+    for e in range(search.size[j]):
+        advised = search.row[j, e]
+        out.row[count], out.chance[count] = work.row[advised], search.chance[j, e]
+        begin = work.out_ptr[advised]
+        for o in range(begin, work.out_ptr[advised + 1]):
+            out.to[count, o - begin] = layer.sets.ptr[work.next_cell[o]] + search.choice[j, e, o - begin]
+        _mark_punished(advised, R, layer, work, out)
         count += 1
     return count
 
@@ -578,12 +586,12 @@ def _turns(a, b):
 
 
 @inner
-def _mark_punished(told, R, layer, work, out):
+def _mark_punished(advised, R, layer, work, out):
     """Mark where play can be when another joint action was played, by its first deviator."""
     action = layer.choices.action
     for r in range(R):
         i = 0
-        while i < action.shape[1] and action[work.row[r], i] == action[work.row[told], i]:
+        while i < action.shape[1] and action[work.row[r], i] == action[work.row[advised], i]:
             i += 1
         if i < action.shape[1]:
             for o in range(work.out_ptr[r], work.out_ptr[r + 1]):

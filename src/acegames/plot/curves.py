@@ -19,8 +19,8 @@ from acegames.model.numbers import Bound
 from acegames.numerics import DRAWN_OVER
 from acegames.plot import drawing as draw
 from acegames.policy.simulation import Rollouts, simulate
-from acegames.promises.payoffs import Payoffs, PayoffSet
-from acegames.promises.payoffs import payoffs as find_payoffs
+from acegames.promises.equilibrium_payoffs import Payoffs, PayoffSet
+from acegames.promises.equilibrium_payoffs import payoffs as find_payoffs
 from acegames.safety.feasible import Feasibility, feasibility
 from acegames.solving.curve import BudgetCurve
 from acegames.solving.curve_budgets import chosen
@@ -331,30 +331,30 @@ def payoffs(of: Payoffs | PayoffSet | MarkovGame, *, concept: Concept | None = N
     Raises:
         InvalidOption: there are not two players.
     """
-    found = find_payoffs(of, concept) if isinstance(of, MarkovGame) else of
-    if len(found.players) != 2:
-        raise InvalidOption(f"payoffs: a picture shows two players, and there are {len(found.players)}")
+    sets = find_payoffs(of, concept) if isinstance(of, MarkovGame) else of
+    if len(sets.players) != 2:
+        raise InvalidOption(f"payoffs: a picture shows two players, and there are {len(sets.players)}")
     ax = draw.axes_or_new(ax)
-    around = np.vstack([found.bound, found.bound[:1]])
+    around = np.vstack([sets.bound, sets.bound[:1]])
     ax.plot(*around.T, ":", color=draw.FAINT, linewidth=1, label="no equilibrium outside")
-    shown = np.vstack([found.vertices, found.vertices[:1]])
+    shown = np.vstack([sets.vertices, sets.vertices[:1]])
     ax.fill(*shown.T, label="equilibria", **draw.HATCHED)
     ax.plot(*shown.T, "-", color=draw.BLUE, linewidth=1)
     best = {"best welfare": "welfare", "best egalitarian": "egalitarian", "bargaining": "bargaining"}
     for mark, colour, (name, objective) in zip(
         "*D^", (draw.VERMILION, draw.GREEN, draw.ORANGE), best.items(), strict=True
     ):
-        ax.plot(*found.best(objective), mark, color=colour, markeredgecolor=draw.INK, label=name, linestyle="none")
-    if isinstance(found, Payoffs):
-        stagewise = solve(found.game, replace(found.concept, objective="welfare")).values
+        ax.plot(*sets.best(objective), mark, color=colour, markeredgecolor=draw.INK, label=name, linestyle="none")
+    if isinstance(sets, Payoffs):
+        stagewise = solve(sets.game, replace(sets.concept, objective="welfare")).values
         ax.plot(*stagewise, "s", color=draw.PURPLE, markeredgecolor=draw.INK, label="stage by stage", linestyle="none")
-        together = team_optimum(found.game).value
-        low, high = found.bound[:, 0].min(), found.bound[:, 0].max()
+        together = team_optimum(sets.game).value
+        low, high = sets.bound[:, 0].min(), sets.bound[:, 0].max()
         ends = np.array([(x, together - x) for x in (low, high)])
         limits = ax.get_xlim(), ax.get_ylim()
         ax.plot(*ends.T, "--", color=draw.INK, linewidth=1, label="one controller")
         ax.set(xlim=limits[0], ylim=(limits[1][0], max(limits[1][1], float(np.median([*limits[1], together - high])))))
     draw.tidy(ax)
-    ax.set(xlabel=f"payoff of {draw.in_words(found.players[0])}", ylabel=f"payoff of {draw.in_words(found.players[1])}")
+    ax.set(xlabel=f"payoff of {draw.in_words(sets.players[0])}", ylabel=f"payoff of {draw.in_words(sets.players[1])}")
     draw.legend(ax, loc="center left", bbox_to_anchor=(1.02, 0.5))
     return ax

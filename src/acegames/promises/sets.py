@@ -44,7 +44,7 @@ MOST_DIRECTIONS = 1024
 CORNERS = 20_000
 """Sets of n directions up to which all are looked at for corners."""
 PIECE = 256  # cells of a piece of work, at most
-ROOM = 8  # points per cell that room is made for at first
+POINTS_PER_CELL = 8  # points per cell that room is made for at first
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +103,10 @@ class SetSolver:
         cells = np.arange(len(layer.keys))
 
         def work(part: slice) -> SetOutput:
-            room = ROOM * len(cells[part]) + MOST_DIRECTIONS
-            return self._found(cells[part], layer, rules, room, lambda room: {"point": np.empty((room, n))})
+            capacity = POINTS_PER_CELL * len(cells[part]) + MOST_DIRECTIONS
+            return self._search(
+                cells[part], layer, rules, capacity, lambda capacity: {"point": np.empty((capacity, n))}
+            )
 
         size = max(min(PIECE, -(-len(cells) // (4 * self.team.threads))), 1)
         parts = self.team.each(work, [slice(begin, begin + size) for begin in range(0, len(cells), size)])
@@ -119,24 +121,28 @@ class SetSolver:
         fixed = {"ptr": np.zeros(promises + 1, np.int64), "wanted": wanted.astype(np.uint8), "own": own.ptr}
         fixed["punished"] = np.zeros(after.least.shape, np.uint8)
 
-        def room_for(room: int) -> dict[str, Any]:
-            entries = {"row": np.empty(room, np.int64), "chance": np.empty(room), "to": np.full((room, outcomes), -1)}
+        def arrays_for(capacity: int) -> dict[str, Any]:
+            entries = {
+                "row": np.empty(capacity, np.int64),
+                "chance": np.empty(capacity),
+                "to": np.full((capacity, outcomes), -1),
+            }
             return fixed | entries
 
-        return self._found(cells, layer, self.rules(outer=False), 4 * promises + 64, room_for)
+        return self._search(cells, layer, self.rules(outer=False), 4 * promises + 64, arrays_for)
 
     def half_spaces(self, t: int, after: PayoffSets) -> SetOutput:
         """Return the half-spaces of the outer sets of time t."""
         layer, n = self.layer(t, after), len(self.space.game.players)
         rows = incentives(self.choices.first_action, self.concept.interim)
 
-        def room_for(room: int) -> dict[str, Any]:
-            return {"direction": np.empty((room, n)), "dual": np.empty((room, rows))}
+        def arrays_for(capacity: int) -> dict[str, Any]:
+            return {"direction": np.empty((capacity, n)), "dual": np.empty((capacity, rows))}
 
-        return self._found(np.arange(len(layer.keys)), layer, self.rules(outer=True), 16 * len(layer.keys), room_for)
+        return self._search(np.arange(len(layer.keys)), layer, self.rules(outer=True), 16 * len(layer.keys), arrays_for)
 
-    def _found(
-        self, cells: Ints, layer: SetLayer, rules: SetRules, room: int, room_for: Callable[[int], dict[str, Any]]
+    def _search(
+        self, cells: Ints, layer: SetLayer, rules: SetRules, capacity: int, arrays_for: Callable[[int], dict[str, Any]]
     ) -> SetOutput:
         """Run the kernel with room for more and more, until it suffices."""
         nothing = np.zeros(0, dtype=np.int64)
@@ -148,7 +154,7 @@ class SetSolver:
         empty |= {"to": np.zeros((0, 1), np.int64), "punished": np.zeros((0, 1), np.uint8)}
         state, ptr = np.zeros(len(cells), dtype=np.uint8), np.zeros(len(cells) + 1, dtype=np.int64)
         while True:
-            made: dict[str, Any] = {"state": state, "ptr": ptr} | empty | room_for(room)
+            made: dict[str, Any] = {"state": state, "ptr": ptr} | empty | arrays_for(capacity)
             out = SetOutput(**made)
             count = find_sets(cells, layer, rules, self.space.tables.widest, out)
             if (state == 2).any():
@@ -162,7 +168,7 @@ class SetSolver:
                     else ("row", "chance", "to")
                 )
                 return out._replace(**{name: getattr(out, name)[:count] for name in filled})
-            room *= 4
+            capacity *= 4
 
 
 def template(players: int, more: Floats) -> Floats:

@@ -34,7 +34,7 @@ from acegames.system.compiled import kernel
 from acegames.verifier.basics import Numbers, Small, offsets
 from acegames.verifier.policy_reader import Reader
 from acegames.verifier.subgames import Subgames
-from acegames.verifier.with_memory import Graph, MemoryJudge
+from acegames.verifier.with_memory import MemoryJudge, SafeGraph, one_column
 
 ROUNDED = 64.0 * UNIT_ROUNDOFF
 """How far a height can be off by rounding, as a share of the numbers that it is made of."""
@@ -87,8 +87,11 @@ def bound_of(subgames: Subgames, reader: Reader, concept: Concept, objective: An
         following = subgames.pairs(t + 1) if t + 1 < game.horizon else None
         graph = judge.graph(t, (state, spent), following)
         try:
-            ptr, *lines = (np.asarray(x) for x in policy.bounds(t, state.copy(), judge.whole(spent)))
-            planes = HalfPlanes(ptr.astype(np.int64), *(np.ascontiguousarray(x, dtype=np.float64) for x in lines))
+            ptr, *lines = policy.bounds(t, state.copy(), judge.whole(spent))
+            direction, dual = (np.ascontiguousarray(x) for x in lines)
+            if direction.dtype != np.float64 or dual.dtype != np.float64:
+                raise ValueError("directions and multipliers must be floats")
+            planes = HalfPlanes(one_column(ptr, np.int64), direction, dual)
             _check(planes, len(state), concept, game)
         except Exception as error:  # a judge must not fall over what it judges
             return math.inf, f"At t={t}: the proof of optimality is unsound ({type(error).__name__}: {error})."
@@ -170,19 +173,19 @@ def _check(planes: HalfPlanes, pairs: int, concept: Concept, game: Any) -> None:
         raise ValueError("a multiplier is negative")
 
 
-def _heights(planes: HalfPlanes, graph: Graph, numbers: Numbers, concept: Concept, after: Outer | None) -> Floats:
+def _heights(planes: HalfPlanes, graph: SafeGraph, numbers: Numbers, concept: Concept, after: Outer | None) -> Floats:
     """Return the height of each half-plane."""
     n = planes.direction.shape[1]
     if after is None:
         after = Outer(np.arange(2), np.zeros((1, n)), np.zeros((1, n)), np.zeros((1, n)))
     height = np.empty(len(planes.direction))
     most = int(np.diff(graph.ptr).max())
-    room = np.empty((2, most, n)), np.empty(n)
+    scratch = np.empty((2, most, n)), np.empty(n)
     chance = numbers.prob[graph.out]
     find_heights(
         planes.ptr, planes.direction, planes.dual, graph.ptr, graph.row, graph.out_ptr, chance, graph.to,
         numbers.reward, numbers.action, numbers.move, numbers.offset, after.ptr, after.corner, after.low, after.high,
-        concept.interim, float(concept.floor), *room, height,
+        concept.interim, float(concept.floor), *scratch, height,
     )  # fmt: skip
     return height
 
@@ -213,31 +216,31 @@ def find_heights(
         for line in range(line_ptr[x], line_ptr[x + 1]):
             best, size = -np.inf, 0.0
             for r in range(begin, end):
-                told, value, gross, first = row[r], 0.0, 0.0, 0
+                advised, value, abs_total, first = row[r], 0.0, 0.0, 0
                 for i in range(n):
                     push[i] = direction[line, i]
                     least, most = promise[0, 0, i], promise[1, 0, i]
                     for q in range(1, end - begin):
                         least, most = min(least, promise[0, q, i]), max(most, promise[1, q, i])
-                    own, actions = np.int64(action[told, i]), offset[i + 1] - offset[i]
+                    own, actions = np.int64(action[advised, i]), offset[i + 1] - offset[i]
                     for b in range(actions):
                         if b == own:
                             continue
                         y = dual[line, first + (own * actions + b if interim else b)]
                         if y == 0.0:
                             continue
-                        other = move[told, offset[i] + b]
+                        other = move[advised, offset[i] + b]
                         brought = least - floor * (most - least)
                         for q in range(begin, end):
                             if row[q] == other:
                                 brought = promise[0, q - begin, i]
                         push[i] += y
                         value -= y * brought
-                        gross += abs(y * brought)
+                        abs_total += abs(y * brought)
                     first += actions * actions if interim else actions
                 for i in range(n):
-                    value += push[i] * reward[told, i]
-                    gross += abs(push[i] * reward[told, i])
+                    value += push[i] * reward[advised, i]
+                    abs_total += abs(push[i] * reward[advised, i])
                 for o in range(out_ptr[r], out_ptr[r + 1]):
                     ahead = -np.inf
                     for v in range(corner_ptr[to[o]], corner_ptr[to[o] + 1]):
@@ -246,8 +249,8 @@ def find_heights(
                             there += push[i] * corner[v, i]
                         ahead = max(ahead, there)
                     value += chance[o] * ahead
-                    gross += chance[o] * abs(ahead)
-                best, size = max(best, value), max(size, gross)
+                    abs_total += chance[o] * abs(ahead)
+                best, size = max(best, value), max(size, abs_total)
             height[line] = best + ROUNDED * size
 
 

@@ -12,9 +12,9 @@ entry, with other promises behind it. Where a is what was told, nobody has devia
 judged that any feasible play can lead to, whoever deviates, so that a punishment is an equilibrium
 like any other. What is accepted is that of `tolerance`, with the stake at (x, m).
 
-Whoever is to be judged so has `beginnings`, `recommendations` and `memory_after`, as
-`acegames.MemoryPolicy`. It is asked by times, for all nodes at once, and whatever it does wrong is
-a fault, no exception.
+Whoever is to be judged so has `beginnings`, `recommendations` and `memory_after`, besides the
+`distribution` and `tracker` of every policy, as `acegames.MemoryPolicy`. It is asked by times, for
+all nodes at once, and whatever it does wrong is a fault, no exception.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from acegames.concepts import Concept
 from acegames.model.arrays import Bools, Floats, Ints
 from acegames.numerics import PROBABILITY_SUM, UNIT_ROUNDOFF, VERIFY
 from acegames.system.progress import OnProgress, ProgressReporter
-from acegames.verifier.basics import Numbers, Small, number_pairs, numbers_of, offsets, owners, spans
+from acegames.verifier.basics import BELOW, Numbers, Small, number_pairs, numbers_of, offsets, owners, spans
 from acegames.verifier.judgement import FAULTS_SHOWN, Evaluated
 from acegames.verifier.policy_reader import Reader
 from acegames.verifier.subgames import Subgames
 from acegames.verifier.tolerance import Extremes, Gains, common_part
 
 
-class Graph(NamedTuple):
+class SafeGraph(NamedTuple):
     """The safe rows at the pairs of one time, and where they lead."""
 
     ptr: Ints  # (P+1,) the safe rows of each pair
@@ -57,7 +57,7 @@ class Nodes(NamedTuple):
     memory: Ints  # (Q,)
     own: Bools  # (Q,) whether the policy itself leads here
     ptr: Ints  # (Q+1,) entries
-    told: Ints  # (E,)
+    advised: Ints  # (E,)
     prob: Floats  # (E,)
     play_ptr: Ints  # (E+1,)
     safe: Ints  # (L,) the safe row that is played, by its number in `Graph`
@@ -80,13 +80,13 @@ def evaluate_with_memory(
     reporter = ProgressReporter(progress, "checking", reader.game.horizon, judge.pairs)
     try:
         first = judge.find()
-    except _Fault as fault:
+    except _MemoryFault as fault:
         faults = judge.faults or [str(fault)]
         return Evaluated(judge.pairs, nothing, None, faults, len(faults), None)
     return judge.judged(first, reporter)
 
 
-class _Fault(Exception):
+class _MemoryFault(Exception):
     """Why the policy cannot be judged further."""
 
 
@@ -99,7 +99,7 @@ class MemoryJudge:
         self.pairs = sum(map(len, subgames.keys))
         self.most: Ints = self.units.start.copy()
         self.faults = list[str]()
-        self.graphs, self.nodes = list[Graph](), list[Nodes]()
+        self.graphs, self.nodes = list[SafeGraph](), list[Nodes]()
         self.moves: list[Numbers] = [numbers_of(self.game, layer, concept) for layer in self.game.layers]
 
     def find(self) -> list[tuple[Ints, Floats]]:
@@ -122,7 +122,7 @@ class MemoryJudge:
             self.graphs.append(graph)
             here = self._follow(t, graph, pairs, *here)
             if self.faults:
-                raise _Fault("the policy is at fault")
+                raise _MemoryFault("the policy is at fault")
             assert following is not None or t + 1 == self.game.horizon
             pairs = pairs if following is None else following
         return [(every[places], weight) for places, weight in begins]
@@ -148,15 +148,15 @@ class MemoryJudge:
     def _beginning(self, state: int) -> tuple[Ints, Floats]:
         """Return the memories that play may begin with, and their probabilities."""
         try:
-            memory, weight = (np.asarray(x) for x in self.policy.beginnings(state))
-            memory, weight = memory.astype(np.int64), weight.astype(np.float64)
+            first, chance = self.policy.beginnings(state)
+            memory, weight = one_column(first, np.int64), one_column(chance, np.float64)
         except Exception as error:  # a judge must not fall over what it judges
-            raise _Fault(f"The policy failed with {type(error).__name__} at the start: {error}.") from None
+            raise _MemoryFault(f"The policy failed with {type(error).__name__} at the start: {error}.") from None
         if len(memory) != len(weight) or not (weight > 0).all() or not abs(weight.sum() - 1) <= PROBABILITY_SUM:
-            raise _Fault("At the start: the policy's memories have no probabilities that sum to 1.")
+            raise _MemoryFault("At the start: the policy's memories have no probabilities that sum to 1.")
         return memory, weight / weight.sum()
 
-    def graph(self, t: int, pairs: tuple[Ints, Ints], following: tuple[Ints, Ints] | None) -> Graph:
+    def graph(self, t: int, pairs: tuple[Ints, Ints], following: tuple[Ints, Ints] | None) -> SafeGraph:
         """Find the safe rows at pairs of time t."""
         layer, at = self.game.layer(t), self.game.layer_at[t]
         state, spent = pairs
@@ -170,25 +170,33 @@ class MemoryJudge:
             to = _places(following, (state, total))
             fine &= to >= 0
         safe = np.logical_and.reduceat(fine, out_ptr[:-1])
-        kept = np.repeat(safe, np.diff(out_ptr))
+        safe_outcomes = np.repeat(safe, np.diff(out_ptr))
         counts = np.bincount(owners(ptr)[safe], minlength=len(ptr) - 1)
         lengths = np.diff(out_ptr)[safe]
-        return Graph(offsets(counts), row[safe], offsets(lengths), out[kept], to[kept], state[kept], total[kept])
+        return SafeGraph(
+            offsets(counts),
+            row[safe],
+            offsets(lengths),
+            out[safe_outcomes],
+            to[safe_outcomes],
+            state[safe_outcomes],
+            total[safe_outcomes],
+        )
 
     def _follow(
-        self, t: int, graph: Graph, pairs: tuple[Ints, Ints], pair: Ints, memory: Ints, own: Bools
+        self, t: int, graph: SafeGraph, pairs: tuple[Ints, Ints], pair: Ints, memory: Ints, own: Bools
     ) -> tuple[Ints, Ints, Bools]:
         """Ask what is told at nodes, and list where each play leads, the nodes of the next time."""
         state, spent = pairs
-        ptr, told, prob = self._asked(t, state[pair], spent[pair], memory)
+        ptr, advised, prob = self._asked(t, state[pair], spent[pair], memory)
         node = owners(ptr)
         entry_of, play_ptr = _lists(graph.ptr[pair[node]], graph.ptr[pair[node] + 1])
         entry, played = owners(play_ptr), graph.row[entry_of]
-        follows = played == told[entry]
-        unsafe = np.flatnonzero(np.bincount(entry[follows], minlength=len(told)) == 0)
+        follows = played == advised[entry]
+        unsafe = np.flatnonzero(np.bincount(entry[follows], minlength=len(advised)) == 0)
         for e in unsafe[:FAULTS_SHOWN].tolist():
             q = int(pair[node[e]])
-            self.faults.append(self.reader.unsafe(t, int(state[q]), tuple(spent[q].tolist()), int(told[e])))
+            self.faults.append(self.reader.unsafe(t, int(state[q]), tuple(spent[q].tolist()), int(advised[e])))
         out, to_ptr = _lists(graph.out_ptr[entry_of], graph.out_ptr[entry_of + 1])
         play, to = owners(to_ptr), np.zeros(len(out), dtype=np.int64)
         after = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
@@ -203,33 +211,32 @@ class MemoryJudge:
             reached = np.zeros(len(chosen), dtype=bool)
             reached[to[mine]] = True
             after = graph.to[out][chosen], remembered[chosen], reached
-        self.nodes.append(Nodes(pair, memory, own, ptr, told, prob, play_ptr, entry_of, to_ptr, to))
+        self.nodes.append(Nodes(pair, memory, own, ptr, advised, prob, play_ptr, entry_of, to_ptr, to))
         return after
 
     def _asked(self, t: int, state: Ints, spent: Ints, memory: Ints) -> tuple[Ints, Ints, Floats]:
         """Return what is told at nodes, checked."""
         where = self.reader.place(t, int(state[0]), tuple(spent[0].tolist()))
         try:
-            ptr, told, prob = (
-                np.asarray(x) for x in self.policy.recommendations(t, state.copy(), self.whole(spent), memory.copy())
-            )
-            ptr, told, prob = ptr.astype(np.int64), told.astype(np.int64), prob.astype(np.float64)
+            asked = self.policy.recommendations(t, state.copy(), self.whole(spent), memory.copy())
+            ptr, advised = (one_column(x, np.int64) for x in asked[:2])
+            prob = one_column(asked[2], np.float64)
         except Exception as error:  # a judge must not fall over what it judges
-            raise _Fault(f"At t={t}: the policy failed with {type(error).__name__}: {error}.") from None
-        if len(ptr) != len(state) + 1 or ptr[0] != 0 or ptr[-1] != len(told) or len(told) != len(prob):
-            raise _Fault(f"At {where} or beside it: the policy gave no list of recommendations.")
+            raise _MemoryFault(f"At t={t}: the policy failed with {type(error).__name__}: {error}.") from None
+        if len(ptr) != len(state) + 1 or ptr[0] != 0 or ptr[-1] != len(advised) or len(advised) != len(prob):
+            raise _MemoryFault(f"At {where} or beside it: the policy gave no list of recommendations.")
         row_ptr, empty = self.game.layer(t).row_ptr, np.diff(ptr) < 1
         wrong = np.ones(len(state), dtype=bool)
         if not empty.any():
             own = state[owners(ptr)]
-            good = (row_ptr[own] <= told) & (told < row_ptr[own + 1]) & (prob > 0)
+            good = (row_ptr[own] <= advised) & (advised < row_ptr[own + 1]) & (prob > 0)
             total = np.add.reduceat(prob, ptr[:-1])
             wrong = ~(np.logical_and.reduceat(good, ptr[:-1]) & (np.abs(total - 1) <= PROBABILITY_SUM))
         if wrong.any():
             q = int(np.argmax(wrong))
             where = self.reader.place(t, int(state[q]), tuple(spent[q].tolist()))
-            raise _Fault(f"At {where}: what is told is no distribution over legal joint actions.")
-        return ptr, told, prob / np.repeat(total, np.diff(ptr))
+            raise _MemoryFault(f"At {where}: what is told is no distribution over legal joint actions.")
+        return ptr, advised, prob / np.repeat(total, np.diff(ptr))
 
     def whole(self, spent: Ints) -> Ints:
         """Return totals in the units that the policy counts in."""
@@ -241,11 +248,11 @@ class MemoryJudge:
 
     def _remembered(self, t: int, *asked: Ints) -> Ints:
         try:
-            after: Ints = np.asarray(self.policy.memory_after(t, *(x.copy() for x in asked))).astype(np.int64)
+            after: Ints = one_column(self.policy.memory_after(t, *(x.copy() for x in asked)), np.int64)
         except Exception as error:  # a judge must not fall over what it judges
-            raise _Fault(f"At t={t}: the policy failed with {type(error).__name__}: {error}.") from None
+            raise _MemoryFault(f"At t={t}: the policy failed with {type(error).__name__}: {error}.") from None
         if after.shape != asked[0].shape:
-            raise _Fault(f"At t={t}: the policy does not say what it remembers after every step.")
+            raise _MemoryFault(f"At t={t}: the policy does not say what it remembers after every step.")
         return after
 
     def _judge(self, t: int, after: Floats, high: Floats, base: Floats) -> tuple[Floats, Floats]:
@@ -256,7 +263,7 @@ class MemoryJudge:
         out, _ = _lists(graph.out_ptr[nodes.safe], graph.out_ptr[nodes.safe + 1])
         p = chance[out]
         row, entry = graph.row[nodes.safe], owners(nodes.play_ptr)
-        told = nodes.told[entry] == row
+        advised = nodes.advised[entry] == row
         result, best = np.zeros((6 * n, len(nodes.pair))), np.zeros((n, len(graph.ptr) - 1))
         noise = _rounding(np.diff(nodes.to_ptr))
         for i in range(n):
@@ -273,22 +280,24 @@ class MemoryJudge:
 
             value, off = mean(after[i], after[2 * n + i])
             least, _ = mean(after[5 * n + i], after[2 * n + i])
-            result[i], result[2 * n + i] = _expected(value[told], off[told], nodes.prob, nodes.ptr)
-            played = np.where(nodes.prob >= VERIFY, least[told], np.inf)
+            result[i], result[2 * n + i] = _expected(value[advised], off[advised], nodes.prob, nodes.ptr)
+            played = np.where(nodes.prob >= VERIFY, least[advised], np.inf)
             result[5 * n + i] = np.minimum.reduceat(played, nodes.ptr[:-1])
             result[4 * n + i] = best[i, nodes.pair]
             gained, spare = mean(after[n + i], after[3 * n + i])
-            move = numbers.move[nodes.told, numbers.offset[i] : numbers.offset[i + 1]]
-            result[n + i], result[3 * n + i] = self._deviation(i, nodes, layer.action, row, gained, spare, move, told)
+            move = numbers.move[nodes.advised, numbers.offset[i] : numbers.offset[i + 1]]
+            result[n + i], result[3 * n + i] = self._deviation(
+                i, nodes, layer.action, row, gained, spare, move, advised
+            )
         return result, best
 
     def _deviation(
-        self, i: int, nodes: Nodes, action: Small, row: Ints, gained: Floats, spare: Floats, move: Small, told: Bools
+        self, i: int, nodes: Nodes, action: Small, row: Ints, gained: Floats, spare: Floats, move: Small, advised: Bools
     ) -> tuple[Floats, Floats]:
         """Return W_i at nodes, and what it can be off by."""
         node, rows = owners(nodes.ptr), int(row.max()) + 1
         key = owners(nodes.play_ptr) * rows + row  # in order, as rows of a pair are
-        heard = action[nodes.told, i].astype(np.int64) * self.concept.interim
+        heard = action[nodes.advised, i].astype(np.int64) * self.concept.interim
         group, chosen = number_pairs(node, heard[:, None])
         order = np.argsort(group, kind="stable")
         ptr = offsets(np.bincount(group, minlength=len(chosen)))
@@ -300,7 +309,7 @@ class MemoryJudge:
             value = np.where(there, gained[at], -np.inf)
             choices.append(_expected(value[order], np.where(there, spare[at], 0.0)[order], nodes.prob[order], ptr))
         if not self.concept.interim:
-            choices.append(_expected(gained[told][order], spare[told][order], nodes.prob[order], ptr))
+            choices.append(_expected(gained[advised][order], spare[advised][order], nodes.prob[order], ptr))
         values, offs = (np.array(x) for x in zip(*choices, strict=True))
         best = values.max(axis=0)
         more = np.max(np.where(values > -np.inf, values - best + offs, 0.0), axis=0).clip(min=0.0)
@@ -310,6 +319,16 @@ class MemoryJudge:
         total: Floats = np.bincount(of, weights=best, minlength=len(nodes.pair)).astype(np.float64)
         off: Floats = np.bincount(of, weights=more, minlength=len(nodes.pair)).astype(np.float64)
         return total, off + np.where(count > 1, _rounding(count) * size, 0.0)
+
+
+def one_column(answer: Any, kind: type) -> Any:
+    """Return what a policy answers as an array of one axis; ValueError where it is none."""
+    array = np.asarray(answer)
+    if array.ndim != 1 or array.dtype.kind not in "iuf":
+        raise ValueError("an answer must be a list of numbers")
+    if not (np.abs(array.astype(np.float64)) < BELOW).all():
+        raise ValueError("an answer is not a number, or too large")
+    return array.astype(kind)
 
 
 def _expected(value: Floats, off: Floats, prob: Floats, ptr: Ints) -> tuple[Floats, Floats]:

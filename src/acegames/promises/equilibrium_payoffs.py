@@ -305,8 +305,8 @@ class Payoffs(PayoffSet):
 
     def _half_planes(self, t: int) -> tuple[Ints, Floats, Floats]:
         """Return pointers, directions and multipliers of the half-spaces of time t, found again."""
-        found = self.solver.half_spaces(t, self.outer[t + 1])
-        return found.ptr, found.direction, found.dual
+        half = self.solver.half_spaces(t, self.outer[t + 1])
+        return half.ptr, half.direction, half.dual
 
     def _weights_of(self, payoff: dict[Any, Any]) -> Floats:
         if set(payoff) != set(self.players):
@@ -460,5 +460,5 @@ def _outer_mean(sets: PayoffSets, cells: Ints, chance: Floats) -> Floats:
     chosen, inverses = corner_inverses(directions)
     corners = np.einsum("qij,qj->qi", inverses, heights[chosen])
     size = np.abs(heights).max()
-    kept: Floats = corners[(corners @ directions.T <= heights + INSIDE * size).all(axis=1)]
-    return kept
+    inside: Floats = corners[(corners @ directions.T <= heights + INSIDE * size).all(axis=1)]
+    return inside
