@@ -14,7 +14,7 @@ import numpy as np
 from acegames.system.compiled import inlined, inner
 
 ROUNDING = 2.0**-100  # how far an operation on pairs is off, as a share of its terms; 2^-102 at most
-CANCELLED = 2.0**-74  # what is left of a sum where it is likely to be rounding
+CANCELLED, SURELY_CANCELLED = 2.0**-74, 2.0**-97  # what is left of a sum where it is likely to be rounding
 SPLIT = 2.0**27 + 1.0
 PRIMES = tuple(
     2**31 - k
@@ -76,11 +76,17 @@ def add_product(s, s0, a, a0, b, b0):
 
 
 @inlined
-def add_or_cancel(s, s0, a, a0, b, b0):
-    """Return s + a b, or zero if that is likely to be all rounding."""
+def add_or_cancel(s, s0, a, a0, b, b0, doubt):
+    """Return s + a b, or zero if that is likely to be all rounding; note in doubt[0] if it may not
+    be.
+    """
     p, p0 = multiply(a, a0, b, b0)
     high, low = add(s, s0, p, p0)
-    return (0.0, 0.0) if abs(high) <= CANCELLED * abs(p) else (high, low)
+    if abs(high) > CANCELLED * abs(p):
+        return high, low
+    if abs(high) > SURELY_CANCELLED * abs(p):
+        doubt[0] = 1
+    return 0.0, 0.0
 
 
 @inner
@@ -100,6 +106,18 @@ def inverse(a, a0):
 def power_of_two(x):
     """Return a power of two that is larger than x > 0, and at most twice as large."""
     return math.ldexp(1.0, math.frexp(x)[1])
+
+
+@inner
+def lowest_bit(x):
+    """Return the largest exponent of two, in whole multiples of which x is."""
+    part, exponent = math.frexp(x)
+    whole = np.int64(math.ldexp(part, 53))
+    zeros = 0
+    while whole != 0 and whole % 2 == 0:
+        whole //= 2
+        zeros += 1
+    return exponent - 53 + zeros if whole != 0 else 1024
 
 
 @inner

@@ -125,9 +125,10 @@ def _climb(program, m, n, weights, work):
         if k == 0:
             break
         for j in range(program.columns):
-            work.levels[level, j] = 0.0
+            work.levels[level, j], work.levels0[level, j] = 0.0, 0.0
         for i in range(k):
-            work.levels[level, work.basic[work.weight[i]]] = work.x[i]
+            j = work.basic[work.weight[i]]
+            work.levels[level, j], work.levels0[level, j] = work.x[i], work.x0[i]
         left = bar(program, level, k, n, weights, work)
         if left < 0:
             break

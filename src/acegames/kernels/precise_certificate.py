@@ -23,6 +23,7 @@ from acegames.kernels.doubles import (
     PRIME_BITS,
     PRIMES,
     ROUNDING,
+    add,
     add_product,
     last_place,
     power,
@@ -165,16 +166,16 @@ def bar(program, level, k, n, weights, work):
             error += share * size
         if work.barred[variable]:
             continue
-        if loss < -error:
+        if not loss >= -error:
             return -1
         lost, doubt = loss * work.change[variable], error * work.change[variable]
-        if abs(lost - tie) <= NEAR * tie + doubt:
+        if not abs(lost - tie) > NEAR * tie + doubt:
             return -1
         if lost > tie:
             work.barred[variable] = 1
         else:
             left += 1
-            if program.fair and loss > error:
+            if (program.fair or work.doubt[0]) and loss > error:
                 return -1  # which way exact arithmetic goes is not known
             if loss <= error and error > 0.0:  # of whole columns, and slacks
                 over = work.column_scale[variable] if variable < columns else work.row_scale[variable - columns]
@@ -183,7 +184,7 @@ def bar(program, level, k, n, weights, work):
                 doubtful += 1
     if level < program.N:
         return left
-    if doubtful > 0 and program.fair:
+    if left > 0 and (program.fair or work.doubt[0]):
         return -1
     return 0 if doubtful == 0 or are_zero(program, k, doubtful, level, weights, work) else -1
 
@@ -193,9 +194,10 @@ def keeps_levels(program, levels, weights, work):
     """Return whether ties gave no level away."""
     for level in range(levels - 1):
         set_objective(program, level, weights, work)
-        lost = 0.0
+        lost, lost0, last = 0.0, 0.0, levels - 1
         for j in range(program.columns):
-            lost += work.c[j] * (work.levels[level, j] - work.levels[levels - 1, j])
+            x, x0 = add(work.levels[level, j], work.levels0[level, j], -work.levels[last, j], -work.levels0[last, j])
+            lost, lost0 = add_product(lost, lost0, work.c[j], work.c0[j], x, x0)
         if lost > 4.0 * TIE * level_unit(program, level, weights, work):
             return False
     return True
@@ -216,7 +218,7 @@ def fill_point(program, k, m, work):
                 if x + (x0 + error) != x or x + (x0 - error) != x:
                     return False
                 work.sigma[j] = x / work.column_scale[j]
-        elif x < -error:
+        elif not abs(x) <= error:
             return False
         elif error > 0.0:
             work.doubtful[doubtful] = work.weight[i]
@@ -233,7 +235,7 @@ def fill_point(program, k, m, work):
             size += abs(work.x[i]) * work.size[r, j]
             error += work.x_error[i] * work.size[r, j]
         error += share * size
-        if high < -error:
+        if not high >= -error:
             return False
         if high <= error and error > 0.0:
             work.doubtful[doubtful] = line

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from acegames.kernels.doubles import add, multiply, power_of_two, two_product
+from acegames.kernels.doubles import add, lowest_bit, multiply, power_of_two, two_product
 from acegames.kernels.records import EGALITARIAN, FAIR, Floats, Ints
 from acegames.kernels.scaling import merge_equal
 from acegames.numerics import NOISE, OUTLIER
@@ -43,7 +43,10 @@ class Work(NamedTuple):
     change: Floats  # (variables,) how large they can be, in their own scales: of `stage.exact.Ties`
     depth: Floats
     owner: Ints
+    times: Floats  # (1,) what players' comparisons are multiplied by in exact arithmetic
+    doubt: Ints  # (1,) whether a sum that was taken for zero may not be
     common: Floats  # (rows,) what the numbers of a row have in common; 0: not known yet
+    common0: Floats
     weight: Ints  # (columns,) the basic weights, as places in `basic`
     tight: Ints  # (columns,) the nonbasic slacks, as places in `nonbasic`
     C: Floats  # (columns, columns)
@@ -60,6 +63,7 @@ class Work(NamedTuple):
     doubtful: Ints  # (rows + columns,) basic variables that may be zero
     modular: Ints  # (columns, columns + 1)
     levels: Floats  # (N + 1, columns) the point of each level
+    levels0: Floats
     sigma: Floats
     top: Floats
     high: Floats  # (N,) a player's best, or its worst if it does not care
@@ -87,10 +91,12 @@ def allocate_work(R, N, actions, correlated):
         np.empty((R, N)), np.empty((rows + 1, n, PARTS)), np.empty((rows + 1, n)), np.empty((rows + 1, n)),
         np.empty((rows + 1, n)), np.empty(n), np.empty(n), np.empty(n), np.empty((rows + 1, n)), np.empty((rows + 1, n)),
         np.empty(n), np.empty(n), np.empty(rows + 1, np.int64), np.empty(n, np.int64), np.empty(variables, np.int64),
-        np.empty(rows + 1), np.empty(n), np.empty(variables), np.empty(n), np.empty(rows + 1, np.int64), np.empty(rows + 1),
+        np.empty(rows + 1), np.empty(n), np.empty(variables), np.empty(n), np.empty(rows + 1, np.int64), np.empty(1),
+        np.zeros(1, np.int64), np.empty(rows + 1), np.empty(rows + 1),
         np.empty(n, np.int64), np.empty(n, np.int64), np.empty((n, n)), np.empty((n, n)), np.empty((n, n)), np.empty(n),
         np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(variables), np.empty(n),
-        np.empty(variables, np.int64), np.empty((n, 2 * n + rows), np.int64), np.empty((N + 1, n)), np.empty(R), np.empty(N),
+        np.empty(variables, np.int64), np.empty((n, 2 * n + rows), np.int64), np.empty((N + 1, n)), np.empty((N + 1, n)), np.empty(R),
+        np.empty(N),
         np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(R), np.empty(R), np.empty(n, np.int64),
         np.empty(R, np.int64), np.full(R, -1, np.int64),
     )  # fmt: skip
@@ -136,6 +142,14 @@ def write_program(stage, goal, terms, span, work):
     rows = incentives
     if comparing:
         rows = _comparisons(R, N, aux, incentives, terms, work)
+    work.doubt[0], work.times[0] = 0, 1.0
+    if comparing:
+        bit = min(lowest_bit(span), 0)
+        for i in range(N):
+            bit = min(bit, lowest_bit(terms[i]), lowest_bit(work.unit[i]))
+            for j in range(R):
+                bit = min(bit, lowest_bit(stage.utility[j, i]))
+        work.times[0] = math.ldexp(1.0, -bit - min(lowest_bit(goal.floor), 0))
     program = Program(R, N, R + aux, rows, incentives, aux == 2, span)
     _scale(program, work)
     return program
@@ -233,7 +247,7 @@ def _scale(program, work):
         unit = work.unit[work.owner[r]] if work.owner[r] >= 0 else program.goal_unit
         scale = 1.0 / power_of_two(unit)
         work.row_scale[r] = scale
-        work.common[r] = 0.0
+        work.common[r], work.common0[r] = (0.0 if work.owner[r] >= 0 else 1.0 / work.times[0]), 0.0
         for j in range(columns + 1):
             part, high, low, size = work.part[r, j], 0.0, 0.0, 0.0
             for e in range(PARTS):

@@ -17,7 +17,6 @@ from acegames.system.compiled import inlined, inner
 EQUAL = 1e-26  # shares by which the simplex takes ratios for equal; the certificate decides
 ROUNDED_OFF = 1e-20  # a violation that no pivot mends, at most
 STEEPEST = 50  # as in `stage.exact`
-SAME = 1e-13  # shares by which floats differ that should be equal
 
 
 @inner
@@ -85,7 +84,7 @@ def price(program, m, n, work):
         if j < columns and work.c[j] != 0.0:
             for k in range(n):
                 work.d[k], work.d0[k] = add_or_cancel(
-                    work.d[k], work.d0[k], work.c[j], work.c0[j], work.T[i, k], work.T0[i, k]
+                    work.d[k], work.d0[k], work.c[j], work.c0[j], work.T[i, k], work.T0[i, k], work.doubt
                 )
 
 
@@ -103,15 +102,23 @@ def _pivot(r, j, m, n, work):
         if i != r and f != 0.0:
             for k in range(n + 1):
                 if k != j and T[r, k] != 0.0:
-                    T[i, k], T0[i, k] = add_or_cancel(T[i, k], T0[i, k], f, f0, T[r, k], T0[r, k])
+                    T[i, k], T0[i, k] = add_or_cancel(T[i, k], T0[i, k], f, f0, T[r, k], T0[r, k], work.doubt)
             T[i, j], T0[i, j] = multiply(f, f0, over, over0)
     f, f0 = -d[j], -d0[j]
     if f != 0.0:
         for k in range(n):
             if k != j and T[r, k] != 0.0:
-                d[k], d0[k] = add_or_cancel(d[k], d0[k], f, f0, T[r, k], T0[r, k])
+                d[k], d0[k] = add_or_cancel(d[k], d0[k], f, f0, T[r, k], T0[r, k], work.doubt)
         d[j], d0[j] = multiply(f, f0, over, over0)
     work.basic[r], work.nonbasic[j] = work.nonbasic[j], work.basic[r]
+
+
+@inlined
+def _is_less(a, a0, c, c0, b, b0, d, d0):
+    """Return whether a c is clearly less than b d."""
+    p, p0 = multiply(a, a0, c, c0)
+    q, q0 = multiply(b, b0, d, d0)
+    return add(p, p0, -q, -q0)[0] < -EQUAL * (abs(p) + abs(q))
 
 
 @inlined
@@ -127,13 +134,13 @@ def _binds_sooner(a, a0, per, per0, b, b0, than, than0, first):
 
 @inner
 def _whole(variable, program, work):
-    """Return how many whole ones of `stage.exact` are in one of a variable here."""
+    """Return how many of a variable here are in a whole one of `stage.exact`."""
     if variable < program.columns:
-        return 1.0 / work.column_scale[variable]
+        return (work.column_scale[variable] if variable < program.R else 1.0 / work.times[0]), 0.0
     r = variable - program.columns
     if work.common[r] == 0.0:
-        work.common[r] = _common_divisor(r, program.columns, work)
-    return 1.0 / (work.row_scale[r] * work.common[r])
+        work.common[r], work.common0[r] = _common_divisor(r, program.columns, work)
+    return work.row_scale[r] * work.common[r], work.row_scale[r] * work.common0[r]
 
 
 @inner
@@ -158,7 +165,7 @@ def _common_divisor(r, columns, work):
             a, a0 = (b, b0) if b >= 0.0 else (-b, -b0)
         if common == 1.0:
             break
-    return math.ldexp(common, unit) if common > 0.0 else 1.0
+    return (math.ldexp(common, unit), math.ldexp(common0, unit)) if common > 0.0 else (1.0, 0.0)
 
 
 @inner
@@ -166,12 +173,12 @@ def dual_simplex(program, m, n, work):
     """Make the right side non-negative, keeping reduced costs so; return whether that was done."""
     T, T0, d, d0 = work.T, work.T0, work.d, work.d0
     for _ in range(STEEPEST + m):
-        r, least = -1, 0.0
+        r, per, per0 = -1, 1.0, 0.0
         for i in range(m):
             if T[i, n] < 0.0:
-                here = T[i, n] * _whole(work.basic[i], program, work)
-                if r < 0 or here < least * (1.0 + SAME):
-                    r, least = i, here
+                own, own0 = _whole(work.basic[i], program, work)
+                if r < 0 or _is_less(T[i, n], T0[i, n], per, per0, T[r, n], T0[r, n], own, own0):
+                    r, per, per0 = i, own, own0
         if r < 0:
             return True
         at = -1
@@ -193,14 +200,15 @@ def dual_simplex(program, m, n, work):
 @inner
 def primal_simplex(program, m, n, work):
     """Make reduced costs non-negative, keeping the right side so; return whether that was done."""
-    T, T0, d = work.T, work.T0, work.d
+    T, T0, d, d0 = work.T, work.T0, work.d, work.d0
     for step in range(10 * (m + n) + 2 * STEEPEST):
-        j, most = -1, 0.0
+        j, per, per0 = -1, 1.0, 0.0
         for k in range(n):
             if d[k] < 0.0 and not work.barred[work.nonbasic[k]]:
-                here = -d[k] / _whole(work.nonbasic[k], program, work)
-                if j < 0 or (work.nonbasic[k] < work.nonbasic[j] if step > STEEPEST else here > most * (1.0 + SAME)):
-                    j, most = k, here
+                own, own0 = _whole(work.nonbasic[k], program, work)
+                steeper = j < 0 or _is_less(d[k], d0[k], own, own0, d[j], d0[j], per, per0)
+                if j < 0 or (work.nonbasic[k] < work.nonbasic[j] if step > STEEPEST else steeper):
+                    j, per, per0 = k, own, own0
         if j < 0:
             return True
         at = -1
