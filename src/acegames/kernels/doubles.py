@@ -14,7 +14,7 @@ import numpy as np
 from acegames.system.compiled import inlined, inner
 
 ROUNDING = 2.0**-100  # how far an operation on pairs is off, as a share of its terms; 2^-102 at most
-CANCELLED, SURELY_CANCELLED = 2.0**-74, 2.0**-97  # what is left of a sum where it is likely to be rounding
+CANCELLED, SURELY_CANCELLED = 2.0**-74, 2.0**-79  # what is left of a sum where it is likely to be rounding
 SPLIT = 2.0**27 + 1.0
 PRIMES = tuple(
     2**31 - k
@@ -76,17 +76,24 @@ def add_product(s, s0, a, a0, b, b0):
 
 
 @inlined
-def add_or_cancel(s, s0, a, a0, b, b0, doubt):
-    """Return s + a b, or zero if that is likely to be all rounding; note in doubt[0] if it may not
-    be.
+def cancelled(a, a0, size, doubt):
+    """Return a sum of terms of a size, or zero if what is left is likely to be rounding.
+
+    doubt[0] is set where it may not be.
     """
-    p, p0 = multiply(a, a0, b, b0)
-    high, low = add(s, s0, p, p0)
-    if abs(high) > CANCELLED * abs(p):
-        return high, low
-    if abs(high) > SURELY_CANCELLED * abs(p):
+    if abs(a) > CANCELLED * size:
+        return a, a0
+    if abs(a) > SURELY_CANCELLED * size:
         doubt[0] = 1
     return 0.0, 0.0
+
+
+@inlined
+def add_or_cancel(s, s0, a, a0, b, b0, doubt):
+    """Return s + a b, or zero if that is likely to be all rounding."""
+    p, p0 = multiply(a, a0, b, b0)
+    high, low = add(s, s0, p, p0)
+    return cancelled(high, low, abs(p), doubt)
 
 
 @inner

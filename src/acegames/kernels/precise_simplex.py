@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from acegames.kernels.doubles import add, add_or_cancel, add_product, inverse, last_place, multiply
+from acegames.kernels.doubles import add, add_or_cancel, add_product, cancelled, inverse, last_place, multiply
 from acegames.kernels.precise_program import PARTS, set_objective
 from acegames.system.compiled import inlined, inner
 
@@ -75,17 +75,19 @@ def start(program, weights, work):
 @inner
 def price(program, m, n, work):
     """Fill the reduced costs of the objective at the present basis."""
-    columns = program.columns
+    d, d0, c, c0, T, T0, size = work.d, work.d0, work.c, work.c0, work.T, work.T0, work.bound
     for k in range(n):
         j = work.nonbasic[k]
-        work.d[k], work.d0[k] = (-work.c[j], -work.c0[j]) if j < columns else (0.0, 0.0)
+        d[k], d0[k] = (-c[j], -c0[j]) if j < program.columns else (0.0, 0.0)
+        size[k] = abs(d[k])
     for i in range(m):
         j = work.basic[i]
-        if j < columns and work.c[j] != 0.0:
+        if j < program.columns and c[j] != 0.0:
             for k in range(n):
-                work.d[k], work.d0[k] = add_or_cancel(
-                    work.d[k], work.d0[k], work.c[j], work.c0[j], work.T[i, k], work.T0[i, k], work.doubt
-                )
+                d[k], d0[k] = add_product(d[k], d0[k], c[j], c0[j], T[i, k], T0[i, k])
+                size[k] += abs(c[j] * T[i, k])
+    for k in range(n):
+        d[k], d0[k] = cancelled(d[k], d0[k], size[k], work.doubt)
 
 
 @inner
