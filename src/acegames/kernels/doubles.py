@@ -14,7 +14,7 @@ import numpy as np
 from acegames.system.compiled import inlined, inner
 
 ROUNDING = 2.0**-100  # how far an operation on pairs is off, as a share of its terms; 2^-102 at most
-CANCELLED, SURELY_CANCELLED = 2.0**-74, 2.0**-79  # what is left of a sum where it is likely to be rounding
+CANCELLED, SURELY_CANCELLED = 2.0**-74, 2.0**-86  # what is left of a sum where it is likely to be rounding
 SPLIT = 2.0**27 + 1.0
 PRIMES = tuple(
     2**31 - k
@@ -140,13 +140,20 @@ def residue(x, p):
     while abs(x) >= 2.0**62:
         x *= 2.0**-9  # it has more zeros than that
         factor = times(factor, np.int64(512), p)
-    return times(np.int64(x) % p, factor, p)
+    rest = _reduced(np.int64(x), x, p)
+    return rest if factor == 1 else times(rest, factor, p)
 
 
 @inlined
 def times(a, b, p):
     """Return a b modulo p, for 0 <= a, b < p < 2^31."""
-    rest = a * b - np.int64(float(a) * float(b) / float(p)) * p
+    return _reduced(a * b, float(a) * float(b), p)
+
+
+@inlined
+def _reduced(whole, x, p):
+    """Return a whole number, about x, modulo p; a division of whole numbers takes far longer."""
+    rest = whole - np.int64(math.floor(x * (1.0 / p))) * p
     return rest + p if rest < 0 else rest - p if rest >= p else rest
 
 

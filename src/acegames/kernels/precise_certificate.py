@@ -316,7 +316,8 @@ def _entry_modulo(r, j, scale, p, work):
     for e in range(PARTS):
         if work.part[r, j, e] != 0.0:
             value += residue(work.part[r, j, e] * scale, p)
-    return value % p
+            value -= p if value >= p else 0
+    return value
 
 
 @inner
@@ -361,7 +362,8 @@ def _eliminate(program, k, doubtful, level, scale, p, work):
             f = p - M[q, i]
             if q != i and f != p:
                 for h in range(i, width):
-                    M[q, h] = (M[q, h] + times(f, M[i, h], p)) % p
+                    here = M[q, h] + times(f, M[i, h], p)
+                    M[q, h] = here - p if here >= p else here
     return True
 
 

@@ -249,15 +249,15 @@ def _scale(program, work):
         work.row_scale[r] = scale
         work.common[r], work.common0[r] = (0.0 if work.owner[r] >= 0 else 1.0 / work.times[0]), 0.0
         for j in range(columns + 1):
-            part, high, low, size = work.part[r, j], 0.0, 0.0, 0.0
+            part, high, low, size, parts = work.part[r, j], 0.0, 0.0, 0.0, 0
             for e in range(PARTS):
                 if part[e] != 0.0:
                     high, low = add(high, low, part[e], 0.0)
                     size += abs(part[e])
+                    parts += 1
             factor = scale / work.column_scale[j] if j < columns else scale
             work.A[r, j], work.A0[r, j] = high * factor, low * factor
-            exact = part[2] == 0.0 and part[3] == 0.0 and part[4] == 0.0
-            work.size[r, j] = (abs(high) if exact else size) * factor
+            work.size[r, j] = (abs(high) if parts <= 2 else size) * factor  # two are added exactly
     for j in range(columns + 1):
         work.A[rows, j] = 1.0 if j == columns else 1.0 / work.column_scale[j] if j < R else 0.0
         work.A0[rows, j] = 0.0
