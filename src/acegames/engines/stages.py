@@ -247,10 +247,11 @@ class Programs(CellSolver):
 
         Answers follow `mixed` mixed ones. Return how many are mixed and open.
         """
+        if not count or self.concept.objective is None:
+            return mixed, count
         choices, goal = asked
         number = np.diff(choices.first_action)
-        deviations = int(number @ (number - 1) if goal.correlated else number.sum())
-        if not count or self.concept.objective is None or deviations * widest > MOST_PRECISE:
+        if int(number @ (number - 1) if goal.correlated else number.sum()) * widest > MOST_PRECISE:
             return mixed, count
         from acegames.kernels import precise
 

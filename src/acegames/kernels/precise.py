@@ -100,8 +100,8 @@ def _best(stage, goal, terms, weights, span, work):
         measure_changes(program, by_depth, work)
         m, n = start(program, weights, work)
         levels, k = _climb(program, m, n, weights, work)
-        if levels == 0:
-            return False
+        if levels == 0 or (work.near[0] and (program.fair or work.doubt[0])):
+            return False  # which way exact arithmetic goes is not known
         if not by_depth or keeps_levels(program, levels, weights, work):
             return fill_point(program, k, m, work)
     return False

@@ -175,8 +175,7 @@ def bar(program, level, k, n, weights, work):
             work.barred[variable] = 1
         else:
             left += 1
-            if (program.fair or work.doubt[0]) and loss > error:
-                return -1  # which way exact arithmetic goes is not known
+            work.near[0] |= loss > error
             if loss <= error and error > 0.0:  # of whole columns, and slacks
                 over = work.column_scale[variable] if variable < columns else work.row_scale[variable - columns]
                 work.doubtful[doubtful] = variable

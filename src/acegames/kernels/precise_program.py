@@ -44,7 +44,8 @@ class Work(NamedTuple):
     depth: Floats
     owner: Ints
     times: Floats  # (1,) what players' comparisons are multiplied by in exact arithmetic
-    doubt: Ints  # (1,) whether a sum that was taken for zero may not be
+    doubt: Ints  # (1,) whether a pivot may not be that of exact arithmetic
+    near: Ints  # (1,) whether a column may still enter that loses less than a tie
     common: Floats  # (rows,) what the numbers of a row have in common; 0: not known yet
     common0: Floats
     weight: Ints  # (columns,) the basic weights, as places in `basic`
@@ -92,7 +93,7 @@ def allocate_work(R, N, actions, correlated):
         np.empty((rows + 1, n)), np.empty(n), np.empty(n), np.empty(n), np.empty((rows + 1, n)), np.empty((rows + 1, n)),
         np.empty(n), np.empty(n), np.empty(rows + 1, np.int64), np.empty(n, np.int64), np.empty(variables, np.int64),
         np.empty(rows + 1), np.empty(n), np.empty(variables), np.empty(n), np.empty(rows + 1, np.int64), np.empty(1),
-        np.zeros(1, np.int64), np.empty(rows + 1), np.empty(rows + 1),
+        np.zeros(1, np.int64), np.zeros(1, np.int64), np.empty(rows + 1), np.empty(rows + 1),
         np.empty(n, np.int64), np.empty(n, np.int64), np.empty((n, n)), np.empty((n, n)), np.empty((n, n)), np.empty(n),
         np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(variables), np.empty(n),
         np.empty(variables, np.int64), np.empty((n, 2 * n + rows), np.int64), np.empty((N + 1, n)), np.empty((N + 1, n)), np.empty(R),
@@ -142,7 +143,7 @@ def write_program(stage, goal, terms, span, work):
     rows = incentives
     if comparing:
         rows = _comparisons(R, N, aux, incentives, terms, work)
-    work.doubt[0], work.times[0] = 0, 1.0
+    work.doubt[0], work.near[0], work.times[0] = 0, 0, 1.0
     if comparing:
         bit = min(lowest_bit(span), 0)
         for i in range(N):

@@ -14,7 +14,8 @@ from acegames.kernels.doubles import add, add_or_cancel, add_product, cancelled,
 from acegames.kernels.precise_program import PARTS, set_objective
 from acegames.system.compiled import inlined, inner
 
-EQUAL = 1e-26  # shares by which the simplex takes ratios for equal; the certificate decides
+EQUAL, UNSURE = 1e-26, 1e-15  # shares by which numbers differ that are taken for equal, and may be
+FAINT = 1e-20  # violations and gains that may be rounding
 ROUNDED_OFF = 1e-20  # a violation that no pivot mends, at most
 STEEPEST = 50  # as in `stage.exact`
 
@@ -116,22 +117,23 @@ def _pivot(r, j, m, n, work):
 
 
 @inlined
-def _is_less(a, a0, c, c0, b, b0, d, d0):
-    """Return whether a c is clearly less than b d."""
+def _compared(a, a0, c, c0, b, b0, d, d0, doubt):
+    """Return a number of the sign of a c - b d; zero if they are about equal."""
     p, p0 = multiply(a, a0, c, c0)
     q, q0 = multiply(b, b0, d, d0)
-    return add(p, p0, -q, -q0)[0] < -EQUAL * (abs(p) + abs(q))
+    gap, size = add(p, p0, -q, -q0)[0], abs(p) + abs(q)
+    if abs(gap) <= EQUAL * size:
+        return 0.0
+    if abs(gap) <= UNSURE * size:
+        doubt[0] = 1
+    return gap
 
 
 @inlined
-def _binds_sooner(a, a0, per, per0, b, b0, than, than0, first):
+def _binds_sooner(a, a0, per, per0, b, b0, than, than0, first, doubt):
     """Return whether a / per < b / than; where they are the same, whether it is the first."""
-    p, p0 = multiply(a, a0, than, than0)
-    q, q0 = multiply(b, b0, per, per0)
-    gap = add(p, p0, -q, -q0)[0]
-    if abs(gap) <= EQUAL * (abs(p) + abs(q)):
-        return first
-    return gap < 0.0
+    gap = _compared(a, a0, than, than0, b, b0, per, per0, doubt)
+    return gap < 0.0 or (gap == 0.0 and first)
 
 
 @inner
@@ -179,16 +181,17 @@ def dual_simplex(program, m, n, work):
         for i in range(m):
             if T[i, n] < 0.0:
                 own, own0 = _whole(work.basic[i], program, work)
-                if r < 0 or _is_less(T[i, n], T0[i, n], per, per0, T[r, n], T0[r, n], own, own0):
+                if r < 0 or _compared(T[i, n], T0[i, n], per, per0, T[r, n], T0[r, n], own, own0, work.doubt) < 0.0:
                     r, per, per0 = i, own, own0
         if r < 0:
             return True
+        work.doubt[0] |= T[r, n] > -FAINT
         at = -1
         for k in range(n):
             if T[r, k] < 0.0:
                 first = at < 0 or (T[r, k] < T[r, at] if program.fair else work.nonbasic[k] < work.nonbasic[at])
                 of = d[at], d0[at], -T[r, at], -T0[r, at]
-                if at < 0 or _binds_sooner(d[k], d0[k], -T[r, k], -T0[r, k], *of, first):
+                if at < 0 or _binds_sooner(d[k], d0[k], -T[r, k], -T0[r, k], *of, first, work.doubt):
                     at = k
         if at >= 0:
             _pivot(r, at, m, n, work)
@@ -208,17 +211,18 @@ def primal_simplex(program, m, n, work):
         for k in range(n):
             if d[k] < 0.0 and not work.barred[work.nonbasic[k]]:
                 own, own0 = _whole(work.nonbasic[k], program, work)
-                steeper = j < 0 or _is_less(d[k], d0[k], own, own0, d[j], d0[j], per, per0)
+                steeper = j < 0 or _compared(d[k], d0[k], own, own0, d[j], d0[j], per, per0, work.doubt) < 0.0
                 if j < 0 or (work.nonbasic[k] < work.nonbasic[j] if step > STEEPEST else steeper):
                     j, per, per0 = k, own, own0
         if j < 0:
             return True
+        work.doubt[0] |= d[j] > -FAINT
         at = -1
         for i in range(m):
             if T[i, j] > 0.0:
                 first = at < 0 or work.basic[i] < work.basic[at]
                 of = T[at, n], T0[at, n], T[at, j], T0[at, j]
-                if at < 0 or _binds_sooner(T[i, n], T0[i, n], T[i, j], T0[i, j], *of, first):
+                if at < 0 or _binds_sooner(T[i, n], T0[i, n], T[i, j], T0[i, j], *of, first, work.doubt):
                     at = i
         if at < 0:
             return False
