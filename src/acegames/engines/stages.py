@@ -224,8 +224,8 @@ class Programs(CellSolver):
             mixed, programs = [*mixed, _mixed(answers, count)], programs + took
             if left:
                 others = self.solve_each(data, rest, left, answers)
-                mixed, opened, programs = [*mixed, others.mixed], opened + others.open, programs + others.programs
-                repaired += others.repaired
+                mixed, opened = [*mixed, others.mixed, *others.more], opened + others.open
+                programs, repaired = programs + others.programs, repaired + others.repaired
         return Answers(*out, more=tuple(mixed), open=opened, programs=programs, repaired=repaired)
 
     def solve_each(self, data: LayerData, written: StageGames, count: int, answers: records.StageAnswers) -> Answers:
@@ -234,11 +234,12 @@ class Programs(CellSolver):
 
         asked, widest = self.choices_and_goal(data.t), data.widest[0]
         mixed, undecided, programs = solve_written(written, count, *asked, widest, answers)
-        mixed, bad = self.solve_precisely(asked, widest, written, undecided, mixed, answers)
+        several, bad = self.solve_precisely(asked, widest, written, undecided, mixed, answers)
         games = np.searchsorted(written.cell[:count], answers.open[:bad])
         stages = tuple(self._open(written, int(g), self.goal(data.t)) for g in games)
         decided, answered = undecided - bad, (answers.value.T, answers.code)
-        return Answers(*answered, _mixed(answers, mixed), open=stages, programs=programs, repaired=decided)
+        more = (_mixed(answers, several, mixed),)  # each in the order of cells
+        return Answers(*answered, _mixed(answers, mixed), more, stages, programs=programs, repaired=decided)
 
     def solve_precisely(
         self, asked: Asked, widest: int, written: StageGames, count: int, mixed: int, answers: records.StageAnswers
@@ -250,8 +251,8 @@ class Programs(CellSolver):
         if not count or self.concept.objective is None:
             return mixed, count
         choices, goal = asked
-        number = np.diff(choices.first_action)
-        if int(number @ (number - 1) if goal.correlated else number.sum()) * widest > MOST_PRECISE:
+        actions = np.diff(choices.first_action).tolist()
+        if sum(n * (n - 1) if goal.correlated else n for n in actions) * widest > MOST_PRECISE:
             return mixed, count
         from acegames.kernels import precise
 
@@ -317,12 +318,13 @@ class Programs(CellSolver):
         return added
 
 
-def _mixed(answers: records.StageAnswers, count: int) -> Mixed:
-    if not count:
+def _mixed(answers: records.StageAnswers, count: int, first: int = 0) -> Mixed:
+    """Return the mixed answers first .. count-1."""
+    if count == first:
         return PURE_ONLY
-    ptr, used = answers.mixed_ptr, int(answers.mixed_ptr[count])
-    cell, size = answers.mixed_cell[:count].copy(), ptr[1 : count + 1] - ptr[:count]
-    return Mixed(cell, size, answers.mixed_row[:used].copy(), answers.mixed_prob[:used].copy())
+    ptr = answers.mixed_ptr[first : count + 1]
+    cell, used = answers.mixed_cell[first:count].copy(), slice(int(ptr[0]), int(ptr[-1]))
+    return Mixed(cell, np.diff(ptr), answers.mixed_row[used].copy(), answers.mixed_prob[used].copy())
 
 
 @dataclass(frozen=True, eq=False)

@@ -116,7 +116,7 @@ def _largest(E, column, k):
 
 @inner
 def bar(program, level, k, n, weights, work):
-    """Bar the columns that lose more than a tie; return how many columns may still enter.
+    """Return how many columns may still enter, and bar those that lose more than a tie.
 
     -1 if the level is not certified: a column gains, or what it loses is too near to a tie.
     """

@@ -103,7 +103,7 @@ def allocate_work(R, N, actions, correlated):
     )  # fmt: skip
 
 
-class Program(NamedTuple):
+class PreciseProgram(NamedTuple):
     """What of the arrays is in use."""
 
     R: int
@@ -151,7 +151,7 @@ def write_program(stage, goal, terms, span, work):
             for j in range(R):
                 bit = min(bit, lowest_bit(stage.utility[j, i]))
         work.times[0] = math.ldexp(1.0, -bit - min(lowest_bit(goal.floor), 0))
-    program = Program(R, N, R + aux, rows, incentives, aux == 2, span)
+    program = PreciseProgram(R, N, R + aux, rows, incentives, aux == 2, span)
     _scale(program, work)
     return program
 

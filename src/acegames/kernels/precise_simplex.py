@@ -15,7 +15,7 @@ from acegames.kernels.precise_program import PARTS, set_objective
 from acegames.system.compiled import inlined, inner
 
 EQUAL, UNSURE = 1e-26, 1e-15  # shares by which numbers differ that are taken for equal, and may be
-FAINT = 1e-20  # violations and gains that may be rounding
+FAINT = 1e-24  # violations and gains that may be rounding
 ROUNDED_OFF = 1e-20  # a violation that no pivot mends, at most
 STEEPEST = 50  # as in `stage.exact`
 
