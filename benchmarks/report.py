@@ -19,6 +19,40 @@ def table(columns, rows):
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
 
 
+def near_ties(results):
+    """Stage games that floats cannot certify."""
+    heads = (
+        "game",
+        "concept",
+        "programs",
+        "repaired",
+        "exact",
+        "seconds",
+        "beyond floats",
+        "all processors, times as fast",
+    )
+    return [
+        "## Near ties\n\nGames whose joint actions come to differ by little. *Repaired* are programs that floats cannot certify, *exact* those that twice "
+        "the digits leave to rational numbers; seconds of one thread, and the share of both.\n",
+        table(
+            heads,
+            [
+                (
+                    r["game"],
+                    f"`{r['concept']}`",
+                    f"{r['programs']:,}",
+                    f"{r['repaired']:,}",
+                    f"{r['exact']:,}",
+                    f"{r['seconds']:.2f}",
+                    f"{r['beyond_floats']:.0%}",
+                    f"{r['seconds'] / r['all_processors']:.1f} ({r['processors']})",
+                )
+                for r in results["near_ties"]
+            ],
+        ),
+    ]
+
+
 def write(results, folder: Path):
     """Write the page and the plot."""
     parts = [HEAD.format(minutes=results["minutes"], **results["machine"])]
@@ -145,7 +179,7 @@ def write(results, folder: Path):
     )
     parts.append(
         "## Penalties\n\nTwo players, 3x3 actions, two budgets, one core. One action is dominated, by 1 or by far more; *repaired* are stage games that were "
-        "solved in rational numbers, which is where the time goes.\n"
+        "solved with twice the digits or in rational numbers.\n"
     )
     parts.append(
         table(
@@ -163,6 +197,7 @@ def write(results, folder: Path):
             ],
         )
     )
+    parts += near_ties(results)
     parts.append(
         "## The shield\n\nTwo players, 3x3 actions, two budgets. Building it, and what one core answers in batches of 4,096 random situations, in millions a "
         "second: masks of situations by number, numbers and masks of (t, state, cumulative cost), steps to the next situations; beside it thousands a second asked one at a time.\n"

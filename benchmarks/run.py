@@ -22,6 +22,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 import naive
+import near_ties
 import whole
 
 import acegames as ace
@@ -497,6 +498,7 @@ def main():
         constraints,
         approximation,
         penalties,
+        near_ties.near_ties,
         shield,
         whole_solve,
         whole.small_games,
@@ -504,7 +506,7 @@ def main():
         whole.from_game_to_answer,
     )
     for part in parts:
-        if only and part.__name__ not in only:
+        if only and part.__name__.replace("_", "-") not in {name.replace("_", "-") for name in only}:
             continue
         print(f"{part.__name__} ...", flush=True)
         asked = {"largest": "--largest" in sys.argv} if part is whole.from_game_to_answer else {}

@@ -119,6 +119,9 @@ RARE = 1e-18
 """A cost without a lower bound is taken to be above the quantile of this probability when it is
 drawn. Only simulations draw; budgets count everything that is possible."""
 
+NEVER = 1e-15
+"""Reports call smaller probabilities "never (1e-21)". Policies keep them: they deter."""
+
 SHOWN_AS_ZERO = 1e-9
 """Numbers below this share of those beside them are reported as zero: equal values' differences."""
 

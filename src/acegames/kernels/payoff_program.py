@@ -299,18 +299,19 @@ def climb(goal, relief, R, K, work, sets):
         elif work.kind[p] >= 0:
             for i in range(n):
                 work.cost[p] += goal[i] * work.promise[p, i] / work.scale[work.kind[p]]
-    most, pivots = 0.0, 0
+    most, pivots, fresh = 0.0, 0, False
     for _ in range(60 * m + 200):
         kind, most = _price(goal, relief, R, K, work, sets)
         if most <= REDUCED or pivots >= REFRESH:
-            if not _is_accurate(K, work):
-                _refresh(K, work)
+            if not fresh and not _is_accurate(K, work):
+                fresh = _refresh(K, work)
                 pivots = 0
                 continue
             if most <= REDUCED:
                 break
             pivots = 0
         pivots += 1
+        fresh = False
         _write_column(kind, work.entering, K, work, work.column)
         for p in range(m):
             total = 0.0
