@@ -29,8 +29,7 @@ def last_unit(budget: int = 1) -> ace.MarkovGame:
         actions=lambda t, state: [("use", "leave") if t else ("work", "rest")] * 2,
         outcomes=lambda t, state, action: [(1, state, action.count("use"))],
         reward=lambda t, state, action: [
-            20 * (other == "work") - 4 * (own == "work") + 10 * (own == "use")
-            for own, other in (action, action[::-1])
+            20 * (other == "work") - 4 * (own == "work") + 10 * (own == "use") for own, other in (action, action[::-1])
         ],
         name="last unit",
     )
@@ -46,7 +45,9 @@ def main(folder: str | None = None, *, episodes: int = 20_000) -> Comparison:
     print(f"- {ace.verify(game, policy, best='egalitarian').optimality}")
     told = ace.simulate(game, policy, episodes=episodes, rng=0)
     lazy = ace.simulate(game, policy, episodes=episodes, rng=0, deviate={"blue": rest})
-    print(f"- Blue who works earns {told.returns[:, 1].mean():.2f}, and {lazy.returns[:, 1].mean():.2f} if it rests instead.")
+    print(
+        f"- Blue who works earns {told.returns[:, 1].mean():.2f}, and {lazy.returns[:, 1].mean():.2f} if it rests instead."
+    )
     if folder is not None:
         figure, (left, right) = panels(2, size=(4.9, 3.4))
         ace.plot.payoffs(payoffs, ax=left)

@@ -63,7 +63,8 @@ class PayoffSet(Shown):
     """(K, N) points that policies attain, with everything between them; of two players the corners,
     counterclockwise."""
     bound: Floats
-    """(L, N) corners of a set that no equilibrium leaves."""
+    """(L, N) corners of a set that no equilibrium leaves; as everywhere here, one with the `floor`
+    of the concept."""
 
     def __post_init__(self) -> None:
         self.vertices.setflags(write=False)
@@ -134,7 +135,7 @@ class PayoffSet(Shown):
         """Return by how much at most an equilibrium could be better than `best`, in the objective.
 
         Args:
-            objective: as in `best`.
+            objective: as in `best`; bargaining is measured by the geometric mean of gains.
         """
         return max(self._score(self.bound, objective) - self._score(self.vertices, objective), 0.0)
 
@@ -238,7 +239,10 @@ class PayoffSet(Shown):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Payoffs(PayoffSet):
-    """What equilibria can be worth, at the start and `at` every situation. `policy` attains it."""
+    """What equilibria can be worth, from the start and, with `at`, from every situation on.
+
+    `policy` returns a policy with memory that attains one of these payoffs.
+    """
 
     game: MarkovGame
     tol: float

@@ -162,8 +162,9 @@ def verify(
             because policies are found in floats, in which 0.1 + 0.2 and 0.3 tie; with `tol=0` only
             if there is none.
         best: an objective, as in `CE`: the certificate then says how much better another
-            equilibrium can be at most, from half-planes with multipliers that the policy brings
-            (that of `Payoffs.policy` does), for one and two players. No program is solved for it.
+            equilibrium with this floor can be at most, from half-planes with multipliers that the
+            policy brings (that of `Payoffs.policy` does), for one and two players. No program is
+            solved for it.
         engine: a `LocalEngine(threads=..., compiled=...)` says how many threads to use, by default
             all processors, and with `compiled=False` that the verifier's kernels are interpreted,
             for those who trust no compiler; nothing else of it is used. A `RayEngine` runs on a
