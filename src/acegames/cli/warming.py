@@ -60,8 +60,9 @@ def correlated() -> None:
 
 
 def nash_and_lists() -> None:
-    """Solve and verify Nash equilibria of a game whose situations are listed."""
-    game = random_game(4, 8, 20)
+    """Solve and verify Nash equilibria of a game whose situations are listed, and find payoffs."""
+    game, crossing = random_game(4, 8, 20), ace.catalog.get("intersection")
     with running(compiled=True):
         solution = ace.solve(game, ace.Nash(), engine=ace.LocalEngine(compiled=True, dense=False))
         ace.verify(game, solution.policy, solution.concept)
+        ace.verify(crossing, ace.payoffs(crossing).policy(), best="welfare")

@@ -12,10 +12,9 @@ most that g . v can be at x', and what deviations bring at least, d~, are read o
 of the next time. So a proof is a list of d and y for each situation, and the heights h are computed
 here, from the last time back; a bad proof gives a weak bound, never a false one.
 
-Of two players the half-planes of a situation come counterclockwise, less than half a turn apart.
-Lines of neighbours meet in corners. A direction g between two of them is a sum of both with
-weights of 0 or more, so g . v is at most what it is at their corner: S(g) is at most the largest
-g . corner.
+Of two players the half-planes of a situation come counterclockwise, less than half a turn apart, so
+that all of them have a polygon in common: a box around the points in which neighbours' lines meet,
+cut along every line. S(g) is the largest g . corner.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from acegames.errors import InvalidOption
 from acegames.model.arrays import Floats, Ints
 from acegames.numerics import UNIT_ROUNDOFF
 from acegames.system.compiled import kernel
-from acegames.verifier.basics import Numbers, Small, offsets
+from acegames.verifier.basics import Numbers, Small
 from acegames.verifier.policy_reader import Reader
 from acegames.verifier.subgames import Subgames
 from acegames.verifier.with_memory import MemoryJudge, SafeGraph, one_column
@@ -275,5 +274,52 @@ def _outer(planes: HalfPlanes, height: Floats) -> Outer | None:
         ahead = height[following]
         corner = np.column_stack([height * two[:, 1] - ahead * one[:, 1], ahead * one[:, 0] - height * two[:, 0]])
         corner /= cross[:, None]
+        box = np.minimum.reduceat(corner, ptr[:-1]), np.maximum.reduceat(corner, ptr[:-1])
+        longest = int(count.max()) + 4
+        corner, ends = np.empty((len(height) + 4 * len(count), 2)), np.zeros(len(count) + 1, dtype=np.int64)
+        cut_polygons(ptr, planes.direction, height, *box, np.empty((longest, 2)), np.empty(longest), ends, corner)
+        corner, ptr = corner[: ends[-1]], ends
     low, high = np.minimum.reduceat(corner, ptr[:-1]), np.maximum.reduceat(corner, ptr[:-1])
-    return Outer(offsets(count.astype(np.int64)), np.ascontiguousarray(corner), low, high)
+    return Outer(ptr, np.ascontiguousarray(corner), low, high)
+
+
+@kernel
+def cut_polygons(
+    ptr: Ints, direction: Floats, height: Floats, low: Floats, high: Floats, scratch: Floats, over: Floats, ends: Ints,
+    corner: Floats,
+) -> None:  # fmt: skip
+    """Write the corners of the box low .. high (P, 2) of each pair, cut along its lines.
+
+    The lines of pair x are ptr[x] : ptr[x+1] of `direction` (L, 2) and `height` (L,), its corners
+    will be ends[x] : ends[x+1] of `corner`, which has room for four more than there are lines.
+    `scratch` and `over` are room for the corners of one pair.
+    """
+    for x in range(len(ptr) - 1):
+        begin, many = ends[x], 4
+        for q in range(4):
+            corner[begin + q, 0] = high[x, 0] if q in (0, 1) else low[x, 0]
+            corner[begin + q, 1] = high[x, 1] if q in (1, 2) else low[x, 1]
+        for line in range(ptr[x], ptr[x + 1]):
+            beyond, left = 0, 0
+            for q in range(many):
+                over[q] = -height[line]
+                for i in range(2):
+                    over[q] += direction[line, i] * corner[begin + q, i]
+                beyond += over[q] > 0.0
+            if beyond == 0 or beyond == many:  # nothing to cut, or a point, but for rounding
+                continue
+            for q in range(many):
+                after = (q + 1) % many
+                if over[q] <= 0.0:
+                    scratch[left, 0], scratch[left, 1] = corner[begin + q, 0], corner[begin + q, 1]
+                    left += 1
+                if (over[q] < 0.0 and over[after] > 0.0) or (over[q] > 0.0 and over[after] < 0.0):
+                    share = over[q] / (over[q] - over[after])
+                    for i in range(2):
+                        way = corner[begin + after, i] - corner[begin + q, i]
+                        scratch[left, i] = corner[begin + q, i] + share * way
+                    left += 1
+            many = left
+            for q in range(many):
+                corner[begin + q, 0], corner[begin + q, 1] = scratch[q, 0], scratch[q, 1]
+        ends[x + 1] = begin + many
