@@ -81,6 +81,8 @@ TESTED: dict[str, tuple[str, ...]] = {
     "learn/confidence.py": ("learn",),
     **_each("shield", SHIELD),
     **_each("verifier", VERIFY),
+    "verifier/__init__.py": (*VERIFY, "blocks", "on_card"),
+    "verifier/certificate.py": (*VERIFY, "reservoirs"),
     "verifier/pair_kernels.py": ("verify_compiled", "stakes"),
     "verifier/on_cluster.py": ("blocks",),
     "verifier/on_gpu.py": ("on_card", "on_card_code"),
@@ -96,7 +98,9 @@ PARTS = {
 """Of these files, the functions that decide what is safe. How stages are solved is judged by the verifier."""
 
 COMPILED = tuple(
-    f"src/acegames/{name}" for name in TESTED if name.startswith("kernels/") or name.endswith("_kernels.py")
+    f"src/acegames/{name}"
+    for name in TESTED
+    if name.startswith("kernels/") or name.endswith(("_kernels.py", "on_gpu.py"))
 )
 LOADED = (
     *("acegames.kernels", "acegames.verifier.pair_kernels", "acegames.system.compiled", "acegames.system.compiling"),

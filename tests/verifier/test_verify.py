@@ -18,7 +18,7 @@ from acegames.concepts import CCE, CE, Nash
 from acegames.errors import InvalidOption
 from acegames.numerics import VERIFY
 from acegames.verifier import verify
-from games import ByFunction, Table, one_stage, solo
+from games import ByFunction, Table, one_stage, one_state, solo
 
 BOTH = pytest.mark.parametrize("concept", [CE(), CCE()], ids=["CE", "CCE"])
 
@@ -181,7 +181,12 @@ def test_initial_distribution_weighs_values_and_binds_every_start():
     fine = verify(solo(outcomes, budget=1, initial={"good": 0.75, "bad": 0.25}, **arguments), always, CE())
     assert fine.ok
     assert fine.values.tolist() == [2.0]
-    assert fine.pairs == 2
+    assert fine.pairs == 2 and fine.max_spent.tolist() == [1]
+    off = {"good": 0.5, "bad": 0.5 + 9e-13}  # what sums of chances lack is not in the values
+    arguments = {"horizon": 1, "reward": lambda t, s, a: float(a == "x"), "actions": [*"xyz"]}
+    assert verify(solo(outcomes, budget=1, initial=off, **arguments), always, CE()).values == pytest.approx(
+        1, abs=1e-15
+    )
     broken = verify(solo(outcomes, budget=0, initial={"good": 1 - 1e-9, "bad": 1e-9}, **arguments), always, CE())
     assert not broken.ok
     assert broken.pairs == 0
@@ -373,16 +378,29 @@ def test_huge_rewards_do_not_crash():
     assert "overflow" in str(certificate)
 
 
+def test_where_one_player_has_no_gain_that_is_a_number_nothing_is_said_to_be_stable():
+    game = one_state(["p", "q"], [[*"xyz"]] * 2, lambda t, a: 0, lambda t, a: (1.7e308 * (a[0] == "x"), 0), horizon=3)
+    certificate = verify(game, ByFunction(lambda t, s, c: {("x", "x"): 1.0}), CE())
+    assert np.isnan(certificate.regret).tolist() == [True, False]
+    assert not certificate.ok and "Stability could not be decided; see the problems." in str(certificate)
+
+
 def test_certificate_reads_as_plain_words():
     game = solo(risky, horizon=2, budget={"risk": 2})
     words = str(verify(game, ByFunction(lambda t, s, c: {("x",): 1.0}), CCE()))
-    assert words.splitlines()[0].startswith("CERTIFIED")
+    assert words.startswith("CERTIFIED: a safe coarse correlated equilibrium")
     assert "Safe: every budget holds on every possible history (largest cumulative cost: risk 2 of 2)." in words
     assert "which for one player is an optimal policy (game " in words
     stable = "Stable: exploitability 0. No player gains more by a safe deviation in any of the 3 situations reachable under feasible play."
     share = "As a share of what is at stake for the player there, a gain is at most 0 (accepted: 1e-08)."
     assert f"{stable} {share}" in words
     assert "me 0" in words
+
+
+def test_nothing_of_a_certificate_can_be_changed():
+    certificate = verify(one_stage(CHICKEN), Table({(0, "s"): ("yield", "yield")}))
+    arrays = [x for x in vars(certificate).values() if isinstance(x, np.ndarray)]
+    assert len(arrays) > 5 and not any(x.flags.writeable for x in arrays)
 
 
 def test_it_imports_only_the_model():

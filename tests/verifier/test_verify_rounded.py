@@ -677,6 +677,12 @@ def test_uniform_costs_have_their_supremum_by_hand(direction, first, most, exces
     assert least_seen < most_in_play(game, policy, 1000) <= most
 
 
+def test_a_random_cost_that_is_ignored_counts_as_nothing_and_costs_its_most():
+    game = random_game(drawn(stats.uniform()), horizon=3, budget=4)
+    found = verify(game, Greedy(game, Rounding(Fraction(1), "ignore"), 0, 0), CCE())
+    assert found.ok and found.pairs == 3 and found.max_spent.tolist() == [3] and found.values.tolist() == [3]
+
+
 def test_beta_costs_with_a_scale_and_a_cell_that_does_not_divide():
     cell = Fraction(3, 10)
     source = stats.beta(2, 5)

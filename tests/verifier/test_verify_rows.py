@@ -74,6 +74,18 @@ def wrapped(ptr, row, prob):
     return np.resize(np.array([0, 127, -2, 125], dtype=np.int8), len(ptr)), np.zeros(125, int), np.full(125, 1 / 127)
 
 
+def test_pairs_are_compared_wherever_among_those_of_a_time_they_are():
+    class Late(Both):
+        distribution, joint_actions = Both.distribution, Both.joint_actions
+
+        def rows(self, t, state, total):
+            ptr, row, prob = super().rows(t, state, total)
+            return ptr, row + ((t == 5) & (total[:, 0] > 4)), prob
+
+    game = line()
+    assert NOT_WHAT in " ".join(verify(game, Late(game, cheapest), CCE()).problems)
+
+
 SPOILED = {
     "failure": lambda ptr, row, prob: 1 / 0,
     "nothing": lambda ptr, row, prob: None,
