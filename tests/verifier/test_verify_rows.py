@@ -69,6 +69,11 @@ def doubled(ptr, row, prob):
     return 2 * ptr, np.repeat(row, 2), np.repeat(prob / 2, 2)
 
 
+def hardly_doubled(ptr, row, prob):
+    """Each row twice, once as good as never."""
+    return 2 * ptr, np.repeat(row, 2), np.repeat(prob, 2) * np.resize([1e-14, 1.0], 2 * len(prob))
+
+
 def wrapped(ptr, row, prob):
     """Pointers of eight bits, which wrap around."""
     return np.resize(np.array([0, 127, -2, 125], dtype=np.int8), len(ptr)), np.zeros(125, int), np.full(125, 1 / 127)
@@ -107,6 +112,7 @@ SPOILED = {
     "float rows": lambda ptr, row, prob: (ptr, row.astype(float), prob),
     "labels": lambda ptr, row, prob: (ptr, row.astype(str), prob),
     "rows twice": doubled,
+    "rows twice, once hardly": hardly_doubled,
     "negative": lambda ptr, row, prob: (ptr, row, -prob),
     "nan": lambda ptr, row, prob: (ptr, row, prob * math.nan),
     "infinite": lambda ptr, row, prob: (ptr, row, prob * math.inf),
@@ -115,7 +121,7 @@ SPOILED = {
     "whole numbers": lambda ptr, row, prob: (ptr, row, prob.astype(int)),
     "another row": lambda ptr, row, prob: (ptr, row + 1, prob),
 }
-POLICIES = {"another row", "rows twice"}  # these are answers, if not those of `distribution`
+POLICIES = {"another row", "rows twice", "rows twice, once hardly"}  # these are answers, if not those of `distribution`
 
 
 @pytest.mark.parametrize("kind", SPOILED)
@@ -327,8 +333,8 @@ def test_what_a_policy_lacks_to_be_asked_in_bulk_is_named(lacking, change):
     """It is judged by its `distribution`."""
     game = line()
     policy = Both(game, lambda t, s, c: {(1,): 1.0} if c[0] <= 3 else {(0,): 1.0})
-    units = ExactUnits(game)
-    assert Reader(game, policy, units).alone is None
+    units, heir = ExactUnits(game), type("Heir", (Both,), {})(game, cheapest)
+    assert Reader(game, policy, units).alone is None and Reader(game, heir, units).alone is None
     change(policy)
     assert Reader(game, policy, units).alone == f"the policy, of class {type(policy).__name__}, {lacking}"
     certificate = verify(game, policy, CCE())
