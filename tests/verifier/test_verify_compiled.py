@@ -282,6 +282,15 @@ def number(monkeypatch):
     return count
 
 
+def test_pairs_that_are_alike_have_one_number_where_the_policy_plays_alike():
+    ptr, row, alike = np.arange(5), np.zeros(4, dtype=int), np.array([2, 0, 2, 1])
+    for other, count in ((1.0, 3), (0.5, -1)):
+        prob, (first, owner) = np.array([1.0, 1.0, other, 1.0]), np.full((2, 4), -9)
+        number = np.full(3, -1, dtype=np.int32)
+        assert pair_kernels.merge(np.arange(4), alike, number, ptr, row, prob, first, owner) == count
+        assert count < 0 or (first[:3].tolist(), owner.tolist()) == ([0, 1, 3], [0, 1, 0, 2])
+
+
 @pytest.mark.parametrize("how", ["windows of what is alike", "index of what is alike"])
 @pytest.mark.parametrize("kind", OTHERWISE)
 def test_pairs_that_are_alike_are_judged_as_one_up_to_where_the_policy_differs(number, kind, how):

@@ -29,7 +29,7 @@ from acegames.numerics import VERIFY
 from acegames.policy.tracker import CostTracker
 from acegames.verifier import verify
 from acegames.verifier.counting import CountingRule, cells
-from games import Changed, one_state, solo, with_budget
+from games import ByFunction, Changed, one_state, solo, with_budget
 from policies import Reckless
 
 INF = math.inf
@@ -576,6 +576,8 @@ def test_a_cut_off_from_where_the_budget_still_binds_is_named():
     enough = verify(game, policy, CCE())
     assert not any("count as that much" in p for p in enough.problems)
     assert enough.regret.tolist() == [3]  # after a refund, by going three times
+    game = going([1], horizon=4, budget=1)  # no cost is below the cut-off
+    assert verify(game, Greedy(game, replace(blind, lowest=Fraction(0)), 1, 1), CCE()).ok
 
 
 def test_an_ignored_constraint_that_can_bind_is_named():
@@ -681,6 +683,14 @@ def test_a_random_cost_that_is_ignored_counts_as_nothing_and_costs_its_most():
     game = random_game(drawn(stats.uniform()), horizon=3, budget=4)
     found = verify(game, Greedy(game, Rounding(Fraction(1), "ignore"), 0, 0), CCE())
     assert found.ok and found.pairs == 3 and found.max_spent.tolist() == [3] and found.values.tolist() == [3]
+    budget = {"fuel": 9, "time": 9}
+    game = one_state(["me"], [("go",)], lambda t, a: (1, stats.uniform()), lambda t, a: [0], budget=budget)
+    policy = ByFunction(lambda t, s, c: {("go",): 1.0})
+    policy.tracker = SimpleNamespace(constraints=("fuel", "time"), rounding=(Rounding(Fraction(1), "down"), None))
+    with pytest.raises(
+        InvalidOption, match=r"counts the costs of constraint 'time' exactly, but some of them are random"
+    ):
+        verify(game, policy, CCE())
 
 
 def test_beta_costs_with_a_scale_and_a_cell_that_does_not_divide():
