@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import acegames as ace
 import oracle
 from acegames.concepts import CCE, CE, Nash
 from acegames.errors import InvalidOption
@@ -170,6 +171,12 @@ def test_several_constraints_are_reported_each_by_itself():
     assert certificate.max_spent.tolist() == [2.0, 2.0]
     assert certificate.ok, str(certificate)
     assert "a 2 of 2, b 2 of 4" in str(certificate)
+
+
+def test_reservoirs_may_begin_far_apart():
+    budget = {"one": ace.reservoir(9), "two": ace.reservoir(90, start=40)}
+    game = solo(lambda t, s, a: [(1.0, s, (1, 1))], horizon=3, budget=budget)
+    assert verify(game, ByFunction(lambda t, s, c: {("x",): 1.0}), CE()).max_spent.tolist() == [3, 53]
 
 
 def test_initial_distribution_weighs_values_and_binds_every_start():
