@@ -228,10 +228,7 @@ def test_pairs_that_are_dropped_leave_keys_that_nothing_leads_to():
     """These lie beyond the positions of the pairs that are left."""
     own = [
         {
-            "u": {
-                "a": [(0.5, "v", (0, 0)), (0.5, "v", (1, -9))],
-                "b": [(0.5, "v", (9, 0)), (0.5, "u", (9, 9))],
-            },
+            "u": {"a": [(0.5, "v", (0, 0)), (0.5, "v", (1, -9))], "b": [(0.5, "v", (9, 0)), (0.5, "u", (9, 9))]},
             "v": {"a": [(1.0, "v", (5, 1))]},
         },
         {"u": {"a": [(1.0, "u", (1, 9))], "b": [(1.0, "u", (5, 0))]}, "v": {"a": [(1.0, "u", (0, 9))]}},

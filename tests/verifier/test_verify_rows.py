@@ -64,14 +64,9 @@ class Wrong(Both):
         return self.spoil(*super().rows(t, state, total))
 
 
-def doubled(ptr, row, prob):
-    """Each row twice."""
-    return 2 * ptr, np.repeat(row, 2), np.repeat(prob / 2, 2)
-
-
-def hardly_doubled(ptr, row, prob):
-    """Each row twice, once as good as never."""
-    return 2 * ptr, np.repeat(row, 2), np.repeat(prob, 2) * np.resize([1e-14, 1.0], 2 * len(prob))
+def doubled(ptr, row, prob, shares=(0.5, 0.5), other=0):
+    """Each row twice, or another one beside it."""
+    return 2 * ptr, np.repeat(row, 2) + np.resize([0, other], 2 * len(row)), np.outer(prob, shares).reshape(-1)
 
 
 def wrapped(ptr, row, prob):
@@ -112,7 +107,8 @@ SPOILED = {
     "float rows": lambda ptr, row, prob: (ptr, row.astype(float), prob),
     "labels": lambda ptr, row, prob: (ptr, row.astype(str), prob),
     "rows twice": doubled,
-    "rows twice, once hardly": hardly_doubled,
+    "rows twice, once hardly": partial(doubled, shares=(1e-14, 1.0)),
+    "negative beside more than one": partial(doubled, shares=(1.5, -0.5), other=1),
     "negative": lambda ptr, row, prob: (ptr, row, -prob),
     "nan": lambda ptr, row, prob: (ptr, row, prob * math.nan),
     "infinite": lambda ptr, row, prob: (ptr, row, prob * math.inf),
