@@ -81,7 +81,9 @@ TESTED: dict[str, tuple[str, ...]] = {
     "learn/confidence.py": ("learn",),
     **_each("shield", SHIELD),
     **_each("verifier", VERIFY),
-    "verifier/pair_kernels.py": ("verify_compiled", "stakes"),
+    "verifier/__init__.py": tuple(dict.fromkeys(("on_card", "blocks", "exactly", *VERIFY))),
+    "verifier/certificate.py": ("reservoirs", *VERIFY),
+    "verifier/pair_kernels.py": ("verify", "verify_rows", "verify_compiled", "stakes"),
     "verifier/on_cluster.py": ("blocks",),
     "verifier/on_gpu.py": ("on_card", "on_card_code"),
     "verifier/counting.py": ("verify_rounded", "random_cost_extremes", "random_costs", "approximate"),
@@ -96,7 +98,9 @@ PARTS = {
 """Of these files, the functions that decide what is safe. How stages are solved is judged by the verifier."""
 
 COMPILED = tuple(
-    f"src/acegames/{name}" for name in TESTED if name.startswith("kernels/") or name.endswith("_kernels.py")
+    f"src/acegames/{name}"
+    for name in TESTED
+    if name.startswith("kernels/") or name.endswith(("_kernels.py", "on_gpu.py"))
 )
 LOADED = (
     *("acegames.kernels", "acegames.verifier.pair_kernels", "acegames.system.compiled", "acegames.system.compiling"),

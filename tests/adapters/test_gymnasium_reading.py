@@ -21,18 +21,7 @@ import acegames as ace
 from acegames.adapters.environments import env_reader
 from acegames.adapters.gymnasium import from_env
 from acegames.learn import END
-from gym_envs import (
-    Corridor,
-    DrawsAside,
-    FaceDown,
-    Forgetful,
-    Keeping,
-    Liar,
-    Recorded,
-    Tiring,
-    TwoSwitches,
-    Urn,
-)
+from gym_envs import Corridor, DrawsAside, FaceDown, Forgetful, Keeping, Liar, Recorded, Tiring, TwoSwitches, Urn
 
 
 def law(game, t, state, action):

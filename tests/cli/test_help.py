@@ -45,13 +45,7 @@ HEAVY = ("numpy", "numba", "highspy", "yaml", "acegames.front", "acegames.model.
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        "acegames so",
-        "acegames solve inter",
-        "acegames verify s",
-        "acegames check x --rou",
-    ],
+    "words", ["acegames so", "acegames solve inter", "acegames verify s", "acegames check x --rou"]
 )
 def test_completion_loads_nothing_heavy(words, tmp_path):
     code = (

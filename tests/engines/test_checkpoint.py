@@ -487,11 +487,7 @@ def test_right_checksums_are_not_enough(attack, folder, tmp_path, wanted):
 # -- other solves
 
 
-OTHERS = {
-    "game": {"seed": 1},
-    "concept": {"concept": ace.CE(floor=2.0)},
-    "counted": {"epsilon": 16},
-}
+OTHERS = {"game": {"seed": 1}, "concept": {"concept": ace.CE(floor=2.0)}, "counted": {"epsilon": 16}}
 
 
 @pytest.mark.parametrize("what", OTHERS)
@@ -710,14 +706,7 @@ def test_the_memory_check_knows_what_is_on_disk(folder, tmp_path, monkeypatch):
 @pytest.mark.skipif(sys.platform == "win32", reason="kills with a signal")
 def test_killed_at_any_moment(tmp_path):
     done = subprocess.run(
-        [
-            sys.executable,
-            str(Path(__file__).parents[2] / "reliability" / "kill.py"),
-            "--kills",
-            "6",
-            "--games",
-            "2",
-        ],
+        [sys.executable, str(Path(__file__).parents[2] / "reliability" / "kill.py"), "--kills", "6", "--games", "2"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
         capture_output=True,
         text=True,

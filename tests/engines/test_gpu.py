@@ -546,10 +546,7 @@ def test_the_host_keeps_what_is_reached_on_disk_where_memory_is_short(monkeypatc
     monkeypatch.setattr(explore_module, "_zeros_on_disk", lambda *x: stored.append(x) or zeros(*x))
     monkeypatch.setattr(explore_module, "available_memory", lambda: allowed)
     assert outcome(game, ace.CE(), tmp_path / "gpu.ace", engine=EmulatedGPU(smallest=0)) == whole and stored
-    for engine in (
-        EmulatedGPU(smallest=0, memory=1000),
-        EmulatedGPU(smallest=0, host=ace.LocalEngine(memory=allowed)),
-    ):
+    for engine in (EmulatedGPU(smallest=0, memory=1000), EmulatedGPU(smallest=0, host=ace.LocalEngine(memory=allowed))):
         assert outcome(game, ace.CE(), tmp_path / "gpu.ace", engine=engine)[0] is ace.TooLarge
 
 

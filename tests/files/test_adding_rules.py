@@ -282,10 +282,7 @@ STATES = ("initial: road\n", "initial: road\nstates: [road, ditch, quiet]\n")
     ("changes", "words"),
     [
         ([], []),
-        (
-            [("{next: ditch}", "{next: dicth}")],
-            ["line 15: nothing leads to the state 'dicth'.*did you mean 'ditch'"],
-        ),
+        ([("{next: ditch}", "{next: dicth}")], ["line 15: nothing leads to the state 'dicth'.*did you mean 'ditch'"]),
         (
             [("{t: 2, state: road,", "{t: 2, state: raod,")],
             ["line 17: nothing leads to the state 'raod'.*did you mean 'road'"],

@@ -73,12 +73,7 @@ def games(draw):
     def unique(size):
         return tuple(draw(st.lists(labels, min_size=size, max_size=size, unique=True)))
 
-    names = Names(
-        unique(draw(st.integers(1, 2))),
-        unique(draw(st.integers(1, 3))),
-        (),
-        unique(draw(st.integers(0, 2))),
-    )
+    names = Names(unique(draw(st.integers(1, 2))), unique(draw(st.integers(1, 3))), (), unique(draw(st.integers(0, 2))))
     names = Names(names.players, names.states, tuple(unique(2) for _ in names.players), names.constraints)
     horizon = draw(st.integers(1, 4))
     kinds = [draw(layers(names)) for _ in range(draw(st.integers(1, 3)))]

@@ -264,12 +264,7 @@ def test_a_file_that_states_what_its_policy_is_not_is_refused(change, says, tmp_
     for read in (ace.Solution.load, ace.Policy.load):
         with pytest.raises(ace.BadFile, match=says):
             read(path)
-    for verb in (
-        ["verify"],
-        ["simulate"],
-        ["report", "-o", tmp_path / "r.html"],
-        ["prove", "-o", tmp_path / "p"],
-    ):
+    for verb in (["verify"], ["simulate"], ["report", "-o", tmp_path / "r.html"], ["prove", "-o", tmp_path / "p"]):
         assert says in answer(verb[0], path, *verb[1:], code=2)["message"]
 
 

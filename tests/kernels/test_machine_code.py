@@ -35,8 +35,7 @@ def compiled_code(kernel):
 
 
 @pytest.mark.parametrize(
-    ("module", "name"),
-    [(batches, "solve_cells"), (batches, "write_cells"), (nash_stages, "solve_nash")],
+    ("module", "name"), [(batches, "solve_cells"), (batches, "write_cells"), (nash_stages, "solve_nash")]
 )
 def test_no_fused_or_reassociated_arithmetic(solved, module, name):
     """The code that runs, whether compiled just now or loaded from the cache; what it calls is part of it."""

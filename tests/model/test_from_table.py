@@ -38,11 +38,7 @@ def long_tables(moves, reward, cost, legal):
     return lines, prizes
 
 
-LABELS = {
-    "players": ["x", "y"],
-    "states": [f"s{i}" for i in range(4)],
-    "actions": [["x0", "x1"], ["y0", "y1", "y2"]],
-}
+LABELS = {"players": ["x", "y"], "states": [f"s{i}" for i in range(4)], "actions": [["x0", "x1"], ["y0", "y1", "y2"]]}
 REST = {"horizon": 3, "initial": {"s0": 0.5, "s1": 0.5}, "budget": {"fuel": 0.7, "risk": [1, 2, float("inf")]}}
 
 

@@ -392,10 +392,7 @@ def test_reasons_tell_no_amounts_where_the_budget_changes_with_time(opened):
 
 @pytest.mark.parametrize(
     ("name", "spent", "over", "budget", "value"),
-    [
-        ("huge", "1,234,567.25", "2,469,134.5", "1,234,568", "123,456"),
-        ("tiny", "1.5e−10", "3e−10", "2e−10", "1e−11"),
-    ],
+    [("huge", "1,234,567.25", "2,469,134.5", "1,234,568", "123,456"), ("tiny", "1.5e−10", "3e−10", "2e−10", "1e−11")],
 )
 def test_no_digit_that_matters_is_rounded_away(opened, name, spent, over, budget, value):
     _, page = opened(name)

@@ -123,10 +123,7 @@ def test_what_such_a_file_states_is_compared_by_verify():
 def test_values_that_are_not_kept_are_asked_for_in_vain(tmp_path):
     game, lean = small(), ace.solve(small(), ace.CE(), keep_values=False)
     start, nothing = game.states[0], (0, 0)
-    asked = [
-        lambda: lean.policy.values(0, start, nothing),
-        lambda: lean.report(tmp_path / "page.html"),
-    ]
+    asked = [lambda: lean.policy.values(0, start, nothing), lambda: lean.report(tmp_path / "page.html")]
     for ask in asked:
         with pytest.raises(ace.InvalidOption, match=TOLD):
             ask()
@@ -171,11 +168,7 @@ def test_a_checkpoint_serves_both(first, game, tmp_path, monkeypatch):
         ace.solve(game(), ace.CE(), checkpoint=tmp_path / "c", keep_values=first, progress=stop)
     resumed = []
     other = ace.solve(
-        game(),
-        ace.CE(),
-        checkpoint=tmp_path / "c",
-        keep_values=not first,
-        progress=lambda p: resumed.append(p.resumed),
+        game(), ace.CE(), checkpoint=tmp_path / "c", keep_values=not first, progress=lambda p: resumed.append(p.resumed)
     )
     assert resumed[0] > 0
     for keep in (True, False):

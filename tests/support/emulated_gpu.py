@@ -165,6 +165,18 @@ class EmulatedCard:
         return receive
 
 
+class Recording(EmulatedCard):
+    """Remembers what kernels are given."""
+
+    def __init__(self):
+        super().__init__()
+        self.given = {}
+
+    def launch(self, recipe, blocks, given):
+        self.given[recipe.name] = recipe, given
+        super().launch(recipe, blocks, given)
+
+
 class MeasuredCard(EmulatedCard):
     """Knows how much memory was taken at once."""
 

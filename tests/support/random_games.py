@@ -27,11 +27,7 @@ CONCEPTS = (ace.CE(), ace.CCE(), ace.CCE("egalitarian"), ace.CE(None), ace.Nash(
 
 
 def changing_game(
-    rng: np.random.Generator,
-    *,
-    players: int | None = None,
-    horizon: int | None = None,
-    reservoirs: bool | None = None,
+    rng: np.random.Generator, *, players: int | None = None, horizon: int | None = None, reservoirs: bool | None = None
 ) -> ace.MarkovGame:
     """A small game whose states, legal joint actions, rewards, costs and budgets change with time.
 

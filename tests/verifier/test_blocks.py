@@ -6,12 +6,14 @@ import pickle
 import sys
 import threading
 
+import numpy as np
 import pytest
 
 import acegames as ace
 from acegames import CE, Nash
 from acegames.cli.bench import random_game
 from acegames.verifier import verify
+from acegames.verifier.on_cluster import JudgeRequest, VerifyContext, judge_block
 from acegames.verifier.pair_keys import ExactUnits, PairKeys
 from acegames.verifier.subgames import Subgames
 from elsewhere import Elsewhere, Sending, assert_equal
@@ -103,6 +105,14 @@ def test_a_policy_from_a_file_is_sent_by_its_name_where_others_see_it(cut, monke
     assert isinstance(tasks.shared[-1].policy.layers, tuple) != seen
 
 
+def test_a_block_that_leads_to_one_that_could_not_be_judged_is_not_judged():
+    game = random_game(3, 4, 9)
+    context = VerifyContext(game, drawn(game, 0), CE(), False)
+    keys = Subgames.of(game, ExactUnits(game)).keys
+    known, result = judge_block(context, JudgeRequest(2, 7, np.zeros(3), 0, len(keys[2])), keys[2], keys[3], None)
+    assert known is None and result.unseen and (result.t, result.number) == (2, 7)
+
+
 def test_a_file_that_is_another_by_now_is_not_sent_by_its_name(monkeypatch, tmp_path):
     monkeypatch.setattr("acegames.system.container.READ_AT_ONCE", 0)
     path = tmp_path / "solved.ace"
@@ -156,7 +166,10 @@ def test_where_a_policy_was_judged_is_logged(cut, caplog):
     cut(game, policy, pairs=None)
     there, here = (x.message for x in caplog.records if "verif" in x.message and x.levelname == "INFO")
     assert there == "acegames: verified on the cluster"
-    assert here.startswith("acegames: verifying in this process: ")
+    places = PairKeys.of(game, ExactUnits(game)).keys * game.horizon
+    assert (
+        here == f"acegames: verifying in this process: {places:,} (time, state, cumulative cost) are few for a cluster"
+    )
 
 
 def test_without_ray_nothing_is_begun(monkeypatch):
@@ -170,5 +183,7 @@ def test_without_ray_nothing_is_begun(monkeypatch):
 def test_games_whose_keys_do_not_fit_are_judged_here(cut, monkeypatch):
     game = random_game(3, 3, 4)
     monkeypatch.setattr("acegames.verifier.pair_keys.BELOW", PairKeys.of(game, ExactUnits(game)).keys)
+    said: list[str] = []
+    monkeypatch.setattr("acegames.verifier.on_cluster._say", said.append)
     found, engine = cut(game, ace.solve(game, CE()).policy, pairs=20)
-    assert found.ok and not engine.begun
+    assert found.ok and not engine.begun and "64 bits" in said[0]

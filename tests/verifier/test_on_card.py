@@ -11,12 +11,14 @@ import acegames as ace
 from acegames import CCE, CE, Nash
 from acegames.cli.bench import random_game
 from acegames.model.layers import with_fields
+from acegames.system.cuda_code import kind_of
 from acegames.verifier.basics import LIMITS
-from acegames.verifier.on_gpu import STRIP, Gaining
+from acegames.verifier.on_gpu import KERNELS, STRIP, Gaining, example_arguments
 from acegames.verifier.pair_kernels import extremes
 from elsewhere import assert_equal
-from emulated_gpu import EmulatedCard, EmulatedGPU, MeasuredCard, verify_gain
-from policies import drawn
+from emulated_gpu import EmulatedCard, EmulatedGPU, MeasuredCard, Recording, verify_gain
+from policies import Both, RandomAnswers, drawn
+from ways import drawn_game
 
 
 @pytest.fixture
@@ -54,10 +56,19 @@ def played_otherwise(policy, rng):
     return replace(policy, layers=tuple(layers))
 
 
+def solved(game):
+    return game, {concept: ace.solve(game, concept).policy for concept in (CE(), CCE())}
+
+
 @pytest.fixture(scope="module")
 def dense():
-    game = random_game(4, 6, 12)
-    return game, {concept: ace.solve(game, concept).policy for concept in (CE(), CCE())}
+    return solved(random_game(4, 6, 12))
+
+
+@pytest.fixture(scope="module")
+def small():
+    """What interpreted kernels (`reliability/mutate.py`) judge in a second."""
+    return solved(random_game(3, 3, 6))
 
 
 @pytest.mark.parametrize("chunk", [64, 2**22])
@@ -74,11 +85,20 @@ def test_many_pairs(on_both, monkeypatch, dense, concept, chunk):
     assert where == ON_CARD and not wrong.ok
 
 
-def test_gains_are_found_on_the_card(on_both, dense):
+def test_gains_are_found_on_the_card(on_both, small):
     """Another correlated equilibrium's policy is stable under one concept, and not under the other."""
-    game, policies = dense
+    game, policies = small
     found, where = on_both(game, policies[CCE()], CE())
     assert where == ON_CARD and not found.ok and found.regret.max() > 1e-3
+
+
+def test_small_games_of_every_kind(on_both):
+    """Rows that keep the budgets may lead to where no pair is, or only such as are stuck later."""
+    where = []
+    for seed in range(12):
+        game = drawn_game(seed)
+        where.append(on_both(game, Both(game, RandomAnswers(game, seed)), [CE(), CCE()][seed // 6 % 2])[1])
+    assert where.count(ON_CARD) > 6
 
 
 @pytest.mark.parametrize("pairs", [1, STRIP, 3 * STRIP, 3 * STRIP + 1])
@@ -110,9 +130,9 @@ def test_largest_gains_of_strips(pairs):
             assert number < 0 or picked.tolist() == values[:, number].tolist()
 
 
-def test_rounded_costs_and_large_rewards(on_both, dense):
+def test_rounded_costs_and_large_rewards(on_both, small):
     """The game as the policy counts it; and a common part of the rewards, which is taken out."""
-    game, _ = dense
+    game, _ = small
     rounded = ace.solve(game, CE(), epsilon=4).policy
     assert on_both(game, rounded)[1] == ON_CARD
     layers = tuple(replace(layer, reward=layer.reward + np.array([1e9, -3e8])) for layer in game.layers)
@@ -133,14 +153,14 @@ def at_fault(policy, t):
     return replace(policy, layers=(*policy.layers[:t], changed, *policy.layers[t + 1 :]))
 
 
-def test_policies_at_fault(on_both, dense):
+def test_policies_at_fault(on_both, small):
     """A budget is broken, probabilities do not sum to one, pairs are missing: the words are those of the processors."""
-    game, policies = dense
+    game, policies = small
     policy = policies[CE()]
-    found, where = on_both(game, at_fault(policy, 3))
+    found, where = on_both(game, at_fault(policy, 1))
     assert not found.ok and "after which no policy keeps every budget" in str(found)
     assert where == "verifying on the processors: the policy is at fault, or its values overflow"
-    layer = next(x for x in policy.layers[3:] if len(x.mixed_prob))
+    layer = next(x for x in policy.layers[1:] if len(x.mixed_prob))
     less = replace(layer, mixed_prob=layer.mixed_prob * 0.5)
     halved = replace(policy, layers=tuple(less if x is layer else x for x in policy.layers))
     found, where = on_both(game, halved)
@@ -166,23 +186,25 @@ def test_values_that_overflow(on_both):
         ({"memory": 4 * 10**5}, "the GPU's memory is too small"),
     ],
 )
-def test_what_the_card_does_not_do(dense, caplog, change, words):
+def test_what_the_card_does_not_do(small, caplog, change, words):
     caplog.set_level("INFO", logger="acegames")
-    game, policies = dense
+    game, policies = small
     found = ace.verify(game, policies[CE()], engine=EmulatedGPU(**{"smallest": 0, **change}))
     assert f"acegames: verifying on the processors: {words}" in caplog.messages
     assert_equal(found, ace.verify(game, policies[CE()]))
 
 
-def test_memory_is_kept_to(on_both, dense, monkeypatch):
-    """With less of it, answers come in smaller chunks."""
+def test_memory_is_kept_to(on_both, small, monkeypatch):
+    """With less of it, answers come in smaller chunks; where times are many and pairs few, ceilings of rows are most of it."""
     monkeypatch.setattr(LIMITS, "least_chunk", 1)
-    game, policies = dense
-    for memory, chunks in ((250_000, True), (10**8, False)):
-        card = MeasuredCard()
-        assert on_both(game, policies[CE()], card=card, memory=memory)[1] == ON_CARD
-        assert card.most <= memory
-        assert (card.launched.count("verify_judge") > game.horizon) == chunks
+    long, seen = random_game(1, 40, 1, actions=4), set()
+    for game, policy, most in ((small[0], small[1][CE()], 90_000), (long, ace.solve(long, CE()).policy, 24_000)):
+        for memory in range(most // 4, most, most // 8):
+            card = MeasuredCard()
+            assert (on_both(game, policy, card=card, memory=memory)[1] == ON_CARD) == bool(card.launched)
+            assert card.most <= memory
+            seen.add(np.sign(card.launched.count("verify_judge") - game.horizon))
+    assert seen == {-1, 0, 1}
 
 
 def test_independent_play_and_large_stage_games(on_both):
@@ -192,15 +214,22 @@ def test_independent_play_and_large_stage_games(on_both):
     assert "large stage games" in on_both(wide, ace.solve(wide, CCE()).policy)[1]
 
 
-def test_progress_is_told_of_every_time(dense):
-    game, policies = dense
+def test_progress_is_told_of_every_time(small):
+    game, policies = small
     told = []
     ace.verify(game, policies[CE()], engine=EmulatedGPU(smallest=0), progress=told.append)
     assert [x.layers_done for x in told] == list(range(1, game.horizon + 1))
     assert told[-1].pairs_done == ace.verify(game, policies[CE()]).pairs
 
 
-def test_engines_that_are_none(dense):
-    game, policies = dense
+def test_kernels_are_compiled_ahead_for_what_they_are_given(small):
+    game, policies = small
+    ace.verify(game, policies[CE()], engine=EmulatedGPU(smallest=0, card=(card := Recording())))
+    for name in KERNELS:
+        assert kind_of(card.given[f"verify_{name}"][1]) == kind_of(example_arguments(name))
+
+
+def test_engines_that_are_none(small):
+    game, policies = small
     with pytest.raises(ace.InvalidOption, match="call it"):
         ace.verify(game, policies[CE()], engine=ace.GPUEngine)

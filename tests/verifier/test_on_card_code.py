@@ -9,25 +9,13 @@ import pytest
 import acegames as ace
 from acegames.cli.bench import random_game
 from acegames.system import cuda_code
-from acegames.verifier.on_gpu import KERNELS, example_arguments
-from emulated_gpu import EmulatedCard, EmulatedGPU
+from acegames.verifier.on_gpu import KERNELS
+from emulated_gpu import EmulatedGPU, Recording
 from gpu_code import CARD, resources
 
 pytest.importorskip("numba_cuda")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # numba-cuda's own
 STACK = {"verify_judge": 2048}
-
-
-class Recording(EmulatedCard):
-    """Remembers what kernels are given."""
-
-    def __init__(self):
-        super().__init__()
-        self.given = {}
-
-    def launch(self, recipe, blocks, given):
-        self.given[recipe.name] = recipe, given
-        super().launch(recipe, blocks, given)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +31,6 @@ def given():
 def test_nothing_is_fused(given, name):
     """Multiplications and additions are rounded one by one; registers, stack and arguments are within limits."""
     recipe, arguments = given[f"verify_{name}"]
-    assert cuda_code.kind_of(arguments) == cuda_code.kind_of(example_arguments(name)), "compiled ahead for that"
     code = cuda_code.compile_ltoir(recipe, arguments, CARD)
     ptx = cuda_code.link(code, CARD, ptx=True).decode(errors="replace")
     assert ".entry" in ptx and ".target sm_90" in ptx

@@ -61,10 +61,7 @@ def judged(game, table, concept, path, ok):
 @pytest.mark.usefixtures("way")
 def test_a_coarse_deviator_may_follow_where_it_has_no_feasible_action_of_its_own(tmp_path):
     """Afterwards only (0, 0) and (1, 1) are legal, half and half: no constant action is feasible, and 1000 is thrown away before."""
-    pay = [
-        {"s": {("keep", "-"): (1000, 0), ("throw", "-"): (0, 0)}},
-        {"s": {(0, 0): (1, 1), (1, 1): (1, 1)}},
-    ]
+    pay = [{"s": {("keep", "-"): (1000, 0), ("throw", "-"): (0, 0)}}, {"s": {(0, 0): (1, 1), (1, 1): (1, 1)}}]
     halves = {(0, 0): 0.5, (1, 1): 0.5}
     game = game_of(pay, "s")
     table = {(0, "s"): ("throw", "-"), (1, "s"): halves}
@@ -250,8 +247,7 @@ NINE = {  # {kind: what follows from a penalty: a game in which nine may be had 
     ),
     "a joint action that is never played": lambda penalty: (
         game_of(
-            [{"s": {("no", 0): (0, 0), ("yes", 0): (9, 0), ("no", 1): (0, -1), ("yes", 1): (-penalty, -penalty)}}],
-            "s",
+            [{"s": {("no", 0): (0, 0), ("yes", 0): (9, 0), ("no", 1): (0, -1), ("yes", 1): (-penalty, -penalty)}}], "s"
         ),
         {(0, "s"): ("no", 0)},
     ),
@@ -430,10 +426,7 @@ def test_shares_are_judged_and_not_amounts(unit, thrown_away, ok, tmp_path):
 
 def test_a_tie_that_only_the_last_digit_breaks_is_a_tie(tmp_path):
     """0.1 and then 0.2, or 0.3 and then nothing: as floats the first is more, by all that is at stake."""
-    pay = [
-        {"s": {("first",): (0.1,), ("second",): (0.3,)}},
-        {"one": {("go",): (0.2,)}, "two": {("go",): (0.0,)}},
-    ]
+    pay = [{"s": {("first",): (0.1,), ("second",): (0.3,)}}, {"one": {("go",): (0.2,)}, "two": {("go",): (0.0,)}}]
     game = game_of(pay, "s", ("p",), lambda t, s, a: "one" if a == ("first",) else "two")
     for choice in ("first", "second"):
         table = {(0, "s"): (choice,), (1, "one"): ("go",), (1, "two"): ("go",)}

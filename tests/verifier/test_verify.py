@@ -13,22 +13,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import acegames as ace
 import oracle
 from acegames.concepts import CCE, CE, Nash
 from acegames.errors import InvalidOption
 from acegames.numerics import VERIFY
 from acegames.verifier import verify
-from games import ByFunction, Table, one_stage, solo
+from games import ByFunction, Table, one_stage, one_state, solo
 
 BOTH = pytest.mark.parametrize("concept", [CE(), CCE()], ids=["CE", "CCE"])
 
 
-CHICKEN = {
-    ("dare", "dare"): (0, 0),
-    ("dare", "yield"): (7, 2),
-    ("yield", "dare"): (2, 7),
-    ("yield", "yield"): (6, 6),
-}
+CHICKEN = {("dare", "dare"): (0, 0), ("dare", "yield"): (7, 2), ("yield", "dare"): (2, 7), ("yield", "yield"): (6, 6)}
 PRISONERS = {("c", "c"): (3, 3), ("c", "d"): (0, 5), ("d", "c"): (5, 0), ("d", "d"): (1, 1)}
 
 
@@ -60,13 +56,8 @@ def test_prisoners_cooperate_only_when_defection_is_over_budget(concept):
 
 def test_a_coarse_equilibrium_that_is_no_correlated_one():
     """Committing to any action gains nothing, but a player who is told c knows that a is better."""
-    payoff = {
-        (a, b): (
-            (1.0, 1.0) if a == b and a != "c" else (0.0, 0.0) if a == b else (-1.0, -1.0) if "c" in (a, b) else (0, 0)
-        )
-        for a in "abc"
-        for b in "abc"
-    }
+    same, mixed = {"a": 1.0, "b": 1.0, "c": 0.0}, lambda a, b: -1.0 if "c" in (a, b) else 0.0
+    payoff = {(a, b): (same[a] if a == b else mixed(a, b),) * 2 for a in "abc" for b in "abc"}
     sigma = Table({(0, "s"): {("a", "a"): 0.4, ("b", "b"): 0.4, ("c", "c"): 0.1, ("c", "a"): 0.1}})
     coarse = verify(one_stage(payoff), sigma, CCE())
     assert coarse.ok, str(coarse)
@@ -94,12 +85,7 @@ def test_a_budget_may_not_be_broken_however_small_the_probability(tiny):
 
 
 def test_unsafe_only_in_an_unreached_subgame_is_caught():
-    game = solo(
-        lambda t, s, a: [(1.0, a if t == 0 else s, int(t == 1 and a == "x"))],
-        horizon=2,
-        budget=0,
-        initial="s",
-    )
+    game = solo(lambda t, s, a: [(1.0, a if t == 0 else s, int(t == 1 and a == "x"))], horizon=2, budget=0, initial="s")
     table = {(0, "s"): ("y",), (1, "y"): ("y",), (1, "x"): ("y",)}
     assert verify(game, Table(table), CCE()).ok
     bad = verify(game, Table(table | {(1, "x"): {("y",): 1.0, ("x",): 1e-300}}), CCE())
@@ -164,12 +150,18 @@ def test_negative_costs_and_an_almost_sure_budget():
 
 def test_several_constraints_are_reported_each_by_itself():
     game = solo(lambda t, s, a: [(1.0, s, {"a": 1} if a == "x" else {"b": 2})], horizon=3, budget={"a": 2, "b": 4})
-    certificate = verify(
-        game, ByFunction(lambda t, s, c: {("y",): 1.0} if c[0] == 2 or (c == (1, 0)) else {("x",): 1.0}), CE()
-    )
+    policy = ByFunction(lambda t, s, c: {("y",): 1.0} if c[0] == 2 or (c == (1, 0)) else {("x",): 1.0})
+    certificate = verify(game, policy, CE())
     assert certificate.max_spent.tolist() == [2.0, 2.0]
     assert certificate.ok, str(certificate)
     assert "a 2 of 2, b 2 of 4" in str(certificate)
+
+
+def test_reservoirs_may_begin_far_apart():
+    budget = {"one": ace.reservoir(9), "two": ace.reservoir(90, start=40)}
+    game = solo(lambda t, s, a: [(1.0, s, (1, 1))], horizon=3, budget=budget)
+    found = verify(game, ByFunction(lambda t, s, c: {("x",): 1.0}), CE())
+    assert found.ok and found.pairs == 3 and found.max_spent.tolist() == [3, 53]
 
 
 def test_initial_distribution_weighs_values_and_binds_every_start():
@@ -181,7 +173,11 @@ def test_initial_distribution_weighs_values_and_binds_every_start():
     fine = verify(solo(outcomes, budget=1, initial={"good": 0.75, "bad": 0.25}, **arguments), always, CE())
     assert fine.ok
     assert fine.values.tolist() == [2.0]
-    assert fine.pairs == 2
+    assert fine.pairs == 2 and fine.max_spent.tolist() == [1]
+    off = {"good": 0.5, "bad": 0.5 + 9e-13}  # what sums of chances lack is not in the values
+    arguments = {"horizon": 1, "reward": lambda t, s, a: float(a == "x"), "actions": [*"xyz"]}
+    found = verify(solo(outcomes, budget=1, initial=off, **arguments), always, CE())
+    assert found.values == pytest.approx(1, abs=1e-15)
     broken = verify(solo(outcomes, budget=0, initial={"good": 1 - 1e-9, "bad": 1e-9}, **arguments), always, CE())
     assert not broken.ok
     assert broken.pairs == 0
@@ -291,9 +287,8 @@ def test_tolerance():
     assert not verify(game, slightly, CCE()).ok
     certificate = verify(game, slightly, CCE(), tol=1e-2)
     assert certificate.ok and certificate.tol.tolist() == [1e-2, 1e-2] and certificate.accepted_share is None
-    assert "situation reachable under feasible play (accepted: 0.01). As a share of what is at stake" in str(
-        certificate
-    )
+    words = "situation reachable under feasible play (accepted: 0.01). As a share of what is at stake"
+    assert words in str(certificate)
     certificate = verify(game, slightly, CCE())
     assert certificate.tol == pytest.approx(
         [VERIFY * (7 - 6), VERIFY * (7 - 2)]
@@ -301,10 +296,8 @@ def test_tolerance():
     assert certificate.share == pytest.approx([1e-3, 0], rel=1e-6)
     assert "a gain is at most 0.001 (accepted: 1e-08), at t=0, state 's', spent ()." in str(certificate)
     for tol in (None, 1e-4):  # the second player gains nothing
-        assert (
-            "\nNot stable: exploitability 0.001. This is the most that a player gains by a safe deviation in "
-            in str(verify(game, slightly, CCE(), tol=tol))
-        )
+        words = "\nNot stable: exploitability 0.001. This is the most that a player gains by a safe deviation in "
+        assert words in str(verify(game, slightly, CCE(), tol=tol))
     large, small = verify(one_stage({("a", "b"): (1e12, 0)}), Table({(0, "s"): ("a", "b")}), CE()).tol
     assert 1e-4 < large < 1e-2  # rounding, for nothing is at stake
     assert small == 0
@@ -315,9 +308,8 @@ def test_what_is_just_accepted_is_called_stable():
     polite = Table({(0, "s"): ("yield", "yield")})
     certificate = verify(game, polite, CCE(), tol=1)
     assert certificate.regret.tolist() == [1, 1]
-    assert certificate.ok and "\nStable: exploitability 1. No player gains more by a safe deviation in " in str(
-        certificate
-    )
+    words = "\nStable: exploitability 1. No player gains more by a safe deviation in "
+    assert certificate.ok and words in str(certificate)
     certificate = verify(game, polite, CCE(), tol=0.999)
     assert not certificate.ok and "\nNot stable: exploitability 1. This is the most" in str(certificate)
     certificate = verify(game, polite, CCE())
@@ -373,16 +365,29 @@ def test_huge_rewards_do_not_crash():
     assert "overflow" in str(certificate)
 
 
+def test_where_one_player_has_no_gain_that_is_a_number_nothing_is_said_to_be_stable():
+    game = one_state(["p", "q"], [[*"xyz"]] * 2, lambda t, a: 0, lambda t, a: (1.7e308 * (a[0] == "x"), 0), horizon=3)
+    certificate = verify(game, ByFunction(lambda t, s, c: {("x", "x"): 1.0}), CE())
+    assert np.isnan(certificate.regret).tolist() == [True, False]
+    assert not certificate.ok and "Stability could not be decided; see the problems." in str(certificate)
+
+
 def test_certificate_reads_as_plain_words():
     game = solo(risky, horizon=2, budget={"risk": 2})
     words = str(verify(game, ByFunction(lambda t, s, c: {("x",): 1.0}), CCE()))
-    assert words.splitlines()[0].startswith("CERTIFIED")
+    assert words.startswith("CERTIFIED: a safe coarse correlated equilibrium")
     assert "Safe: every budget holds on every possible history (largest cumulative cost: risk 2 of 2)." in words
     assert "which for one player is an optimal policy (game " in words
     stable = "Stable: exploitability 0. No player gains more by a safe deviation in any of the 3 situations reachable under feasible play."
     share = "As a share of what is at stake for the player there, a gain is at most 0 (accepted: 1e-08)."
     assert f"{stable} {share}" in words
     assert "me 0" in words
+
+
+def test_nothing_of_a_certificate_can_be_changed():
+    certificate = verify(one_stage(CHICKEN), Table({(0, "s"): ("yield", "yield")}))
+    arrays = [x for x in vars(certificate).values() if isinstance(x, np.ndarray)]
+    assert len(arrays) > 5 and not any(x.flags.writeable for x in arrays)
 
 
 def test_it_imports_only_the_model():

@@ -22,7 +22,7 @@ from acegames.verifier import pair_kernels, verify
 from acegames.verifier.pair_keys import ExactUnits, PairKeys, unroll
 from acegames.verifier.subgames import Subgames
 from elsewhere import assert_equal
-from games import doubling, one_state, solo
+from games import Table, doubling, one_state, solo
 from policies import Both, Damaged, RandomAnswers, Singly
 from shares import blocks
 from ways import INTERPRETED, WAYS, drawn_game, judged, kind_of
@@ -130,9 +130,11 @@ def wasteful(t, state, spent):
     return {("x", "h"): 0.5, ("x", "t"): 0.5}
 
 
-def test_of_equal_gains_the_first_counts_by_state_and_then_by_what_was_spent():
+@pytest.mark.parametrize("unit", [1, 10**30])
+def test_of_equal_gains_the_first_counts_by_state_and_then_by_what_was_spent(unit):
     """Whatever the order of keys is; also of shares. In a third state there is a stake, so that less is gained before."""
     ways = [(1 / 8, s, c) for s, own in (("a", ((2, 1), (2, 0), (1, 1))), ("b", ((0, 0), (0, 1), (1, 0)))) for c in own]
+    ways = [(p, s, tuple(unit * x for x in c)) for p, s, c in ways]
 
     def pay(t, s, a):
         return (float(t and (a[1] == "h" if s == "n" else a[0] == "y")), 0.0)
@@ -144,12 +146,25 @@ def test_of_equal_gains_the_first_counts_by_state_and_then_by_what_was_spent():
         reward=pay,
         horizon=2,
         initial="a",
-        budget=[9, 9],
+        budget=[9 * unit, 9 * unit],
     )
     assert game.states.index("a") < game.states.index("b")
     found = agreed(game, Both(game, wasteful), CCE())
-    assert found.where[0] == found.share_where[0] == (1, "a", (1, 1))
+    assert found.where[0] == found.share_where[0] == (1, "a", (unit, unit))
     assert found.regret.tolist() == [1, 0] and found.share == pytest.approx([1, 0])
+
+
+@pytest.mark.parametrize("states", ["ab", "ba"])
+def test_the_largest_gain_and_the_largest_share_are_found_in_different_situations(states):
+    """All of little that is at stake, and half of much."""
+    little, much = states
+    pay = {little: {"x": 0.0, "y": 1.0}, much: {"x": 0.0, "y": 10.0}}
+    stay, chances = (lambda t, s, a: [(1.0, s, 0)]), {"a": 0.5, "b": 0.5}
+    game = solo(stay, horizon=1, budget=9, initial=chances, reward=lambda t, s, a: pay[s][a])
+    answers = {little: {("x",): 1.0}, much: {("x",): 0.5, ("y",): 0.5}}
+    found = agreed(game, Table({(0, s): played for s, played in answers.items()}), CE())
+    assert (found.where[0][1], found.share_where[0][1]) == (much, little)
+    assert (found.regret[0], found.share[0]) == (5, pytest.approx(1))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
@@ -213,10 +228,7 @@ def test_pairs_that_are_dropped_leave_keys_that_nothing_leads_to():
     """These lie beyond the positions of the pairs that are left."""
     own = [
         {
-            "u": {
-                "a": [(0.5, "v", (0, 0)), (0.5, "v", (1, -9))],
-                "b": [(0.5, "v", (9, 0)), (0.5, "u", (9, 9))],
-            },
+            "u": {"a": [(0.5, "v", (0, 0)), (0.5, "v", (1, -9))], "b": [(0.5, "v", (9, 0)), (0.5, "u", (9, 9))]},
             "v": {"a": [(1.0, "v", (5, 1))]},
         },
         {"u": {"a": [(1.0, "u", (1, 9))], "b": [(1.0, "u", (5, 0))]}, "v": {"a": [(1.0, "u", (0, 9))]}},
@@ -265,6 +277,15 @@ def number(monkeypatch):
 
     monkeypatch.setattr(pair_kernels, "judge", counting)
     return count
+
+
+def test_pairs_that_are_alike_have_one_number_where_the_policy_plays_alike():
+    ptr, row, alike = np.arange(5), np.zeros(4, dtype=int), np.array([2, 0, 2, 1])
+    for other, count in ((1.0, 3), (0.5, -1)):
+        prob, (first, owner) = np.array([1.0, 1.0, other, 1.0]), np.full((2, 4), -9)
+        number = np.full(3, -1, dtype=np.int32)
+        assert pair_kernels.merge(np.arange(4), alike, number, ptr, row, prob, first, owner) == count
+        assert count < 0 or (first[:3].tolist(), owner.tolist()) == ([0, 1, 3], [0, 1, 0, 2])
 
 
 @pytest.mark.parametrize("how", ["windows of what is alike", "index of what is alike"])

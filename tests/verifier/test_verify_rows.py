@@ -64,14 +64,26 @@ class Wrong(Both):
         return self.spoil(*super().rows(t, state, total))
 
 
-def doubled(ptr, row, prob):
-    """Each row twice."""
-    return 2 * ptr, np.repeat(row, 2), np.repeat(prob / 2, 2)
+def doubled(ptr, row, prob, shares=(0.5, 0.5), other=0):
+    """Each row twice, or another one beside it."""
+    return 2 * ptr, np.repeat(row, 2) + np.resize([0, other], 2 * len(row)), np.outer(prob, shares).reshape(-1)
 
 
 def wrapped(ptr, row, prob):
     """Pointers of eight bits, which wrap around."""
     return np.resize(np.array([0, 127, -2, 125], dtype=np.int8), len(ptr)), np.zeros(125, int), np.full(125, 1 / 127)
+
+
+def test_pairs_are_compared_wherever_among_those_of_a_time_they_are():
+    class Late(Both):
+        distribution, joint_actions = Both.distribution, Both.joint_actions
+
+        def rows(self, t, state, total):
+            ptr, row, prob = super().rows(t, state, total)
+            return ptr, row + ((t == 5) & (total[:, 0] > 4)), prob
+
+    game = line()
+    assert NOT_WHAT in " ".join(verify(game, Late(game, cheapest), CCE()).problems)
 
 
 SPOILED = {
@@ -95,6 +107,8 @@ SPOILED = {
     "float rows": lambda ptr, row, prob: (ptr, row.astype(float), prob),
     "labels": lambda ptr, row, prob: (ptr, row.astype(str), prob),
     "rows twice": doubled,
+    "rows twice, once hardly": partial(doubled, shares=(1e-14, 1.0)),
+    "negative beside more than one": partial(doubled, shares=(1.5, -0.5), other=1),
     "negative": lambda ptr, row, prob: (ptr, row, -prob),
     "nan": lambda ptr, row, prob: (ptr, row, prob * math.nan),
     "infinite": lambda ptr, row, prob: (ptr, row, prob * math.inf),
@@ -103,7 +117,7 @@ SPOILED = {
     "whole numbers": lambda ptr, row, prob: (ptr, row, prob.astype(int)),
     "another row": lambda ptr, row, prob: (ptr, row + 1, prob),
 }
-POLICIES = {"another row", "rows twice"}  # these are answers, if not those of `distribution`
+POLICIES = {"another row", "rows twice", "rows twice, once hardly"}  # these are answers, if not those of `distribution`
 
 
 @pytest.mark.parametrize("kind", SPOILED)
@@ -315,8 +329,8 @@ def test_what_a_policy_lacks_to_be_asked_in_bulk_is_named(lacking, change):
     """It is judged by its `distribution`."""
     game = line()
     policy = Both(game, lambda t, s, c: {(1,): 1.0} if c[0] <= 3 else {(0,): 1.0})
-    units = ExactUnits(game)
-    assert Reader(game, policy, units).alone is None
+    units, heir = ExactUnits(game), type("Heir", (Both,), {})(game, cheapest)
+    assert Reader(game, policy, units).alone is None and Reader(game, heir, units).alone is None
     change(policy)
     assert Reader(game, policy, units).alone == f"the policy, of class {type(policy).__name__}, {lacking}"
     certificate = verify(game, policy, CCE())

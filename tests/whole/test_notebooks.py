@@ -86,9 +86,7 @@ def test_cells_show_what_is_stored(path, shell, script):
 
 
 @pytest.mark.parametrize(
-    "path",
-    [x if x.stem == "first_game" else pytest.param(x, marks=pytest.mark.slow) for x in NOTEBOOKS],
-    **NAMED,
+    "path", [x if x.stem == "first_game" else pytest.param(x, marks=pytest.mark.slow) for x in NOTEBOOKS], **NAMED
 )
 @pytest.mark.filterwarnings("default")
 def test_a_notebook_runs_and_shows_what_it_has_stored(path, script):

@@ -337,7 +337,7 @@ def _problems(
         problems.append(f"No policy keeps every budget of this game with probability one{counting}.")
     if walked.witness is not None:
         problems.append(walked.witness.reason)
-    problems += evaluated.faults[:FAULTS_SHOWN]
+    problems += evaluated.faults
     if evaluated.n_faults > FAULTS_SHOWN:
         more = evaluated.n_faults - FAULTS_SHOWN
         problems.append(f"The policy is faulty in {more:,} more situation{'s' * (more > 1)}.")

@@ -174,7 +174,7 @@ class Judge:
             owner[parts[k][0]] += before[k]
 
         parts = [part for part in threads.each(work, range(shares)) if part is not None]
-        if len(parts) < shares or answers.faults:
+        if len(parts) < shares:
             return None
         before = offsets(np.array([len(first) for _, first in parts])).tolist()
         threads.each(count_on, range(1, shares))

@@ -99,13 +99,11 @@ def judge_block(
     if not context.seen or any(known is None for known in following[1::2]):
         return None, JudgeResult(what.t, what.number, unseen=True)
     judge, keys = context.judge, np.array(keys)
-    reader = judge.reader
-    reader.noted = {}
     ahead, known = np.concatenate([keys[:0], *following[::2]]), _joined(following[1::2]) if following else None
     answers = judge.answers(what.t, keys, what.begin, what.pairs, ALONE)
     after = judge.after(what.t, keys, ahead, known, np.arange(len(ahead)), ALONE)
     here = judge.judge(what.t, keys, answers, None, after, what.base, ALONE)
-    summary = tuple(here.extremes), here.faults, reader.noted
+    summary = tuple(here.extremes), here.faults, judge.reader.noted
     return LayerValues(*map(np.array, here.known)), JudgeResult(what.t, what.number, False, *summary)
 
 

@@ -207,7 +207,7 @@ class PairKeys:
         Windows lead there where an outcome fills the last reservoir beyond full (`subgames`); of
         other reservoirs they do not (`pair_kernels`).
         """
-        stored = len(self.low) > 0 and len(self.low) - 1 in self.units.stored
+        stored = len(self.low) - 1 in self.units.stored
         return max(-int(self.low[-1].item()), 0) if stored else 0
 
     def unpack(self, t: int, keys: Ints) -> tuple[Ints, Ints]:
