@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -44,7 +44,7 @@ MOST_DIRECTIONS = 1024
 CORNERS = 20_000
 """Sets of n directions up to which all are looked at for corners."""
 PIECE = 256  # cells of a piece of work, at most
-POINTS_PER_CELL = 8  # points per cell that room is made for at first
+PER_CELL = 64  # points, half-spaces or entries that room is made for at first
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,76 +99,80 @@ class SetSolver:
 
     def solve(self, t: int, after: PayoffSets, *, outer: bool) -> PayoffSets:
         """Return the sets of time t."""
-        layer, n, rules = self.layer(t, after), len(self.space.game.players), self.rules(outer=outer)
-        cells = np.arange(len(layer.keys))
-
-        def work(part: slice) -> SetOutput:
-            capacity = POINTS_PER_CELL * len(cells[part]) + MOST_DIRECTIONS
-            return self._search(
-                cells[part], layer, rules, capacity, lambda capacity: {"point": np.empty((capacity, n))}
-            )
-
-        size = max(min(PIECE, -(-len(cells) // (4 * self.team.threads))), 1)
-        parts = self.team.each(work, [slice(begin, begin + size) for begin in range(0, len(cells), size)])
-        ptr, point = pointers(np.concatenate([np.diff(x.ptr) for x in parts])), np.concatenate([x.point for x in parts])
-        return PayoffSets(ptr, point, np.minimum.reduceat(point, ptr[:-1]))
-
-    def machines(self, t: int, after: PayoffSets, own: PayoffSets, wanted: Bools) -> SetOutput:
-        """Return what is recommended for the wanted points (K,) of time t."""
-        layer, promises = self.layer(t, after), int(wanted.sum())
-        cells = np.unique(np.searchsorted(own.ptr, np.flatnonzero(wanted), side="right") - 1)
-        outcomes = int(np.diff(self.space.tables.out_ptr).max())
-        fixed = {"ptr": np.zeros(promises + 1, np.int64), "wanted": wanted.astype(np.uint8), "own": own.ptr}
-        fixed["punished"] = np.zeros(after.least.shape, np.uint8)
-
-        def arrays_for(capacity: int) -> dict[str, Any]:
-            entries = {
-                "row": np.empty(capacity, np.int64),
-                "chance": np.empty(capacity),
-                "to": np.full((capacity, outcomes), -1),
-            }
-            return fixed | entries
-
-        return self._search(cells, layer, self.rules(outer=False), 4 * promises + 64, arrays_for)
+        layer = self.layer(t, after)
+        found = self._search(layer, np.arange(len(layer.keys)), {"point": (after.point.shape[1],)}, outer=outer)
+        return PayoffSets(found.ptr, found.point, np.minimum.reduceat(found.point, found.ptr[:-1]))
 
     def half_spaces(self, t: int, after: PayoffSets) -> SetOutput:
         """Return the half-spaces of the outer sets of time t."""
-        layer, n = self.layer(t, after), len(self.space.game.players)
-        rows = incentives(self.choices.first_action, self.concept.interim)
+        layer, rows = self.layer(t, after), incentives(self.choices.first_action, self.concept.interim)
+        columns = {"direction": (after.point.shape[1],), "dual": (rows,)}
+        return self._search(layer, np.arange(len(layer.keys)), columns, outer=True)
 
-        def arrays_for(capacity: int) -> dict[str, Any]:
-            return {"direction": np.empty((capacity, n)), "dual": np.empty((capacity, rows))}
-
-        return self._search(np.arange(len(layer.keys)), layer, self.rules(outer=True), 16 * len(layer.keys), arrays_for)
+    def machines(self, t: int, after: PayoffSets, own: PayoffSets, wanted: Bools) -> SetOutput:
+        """Return what is recommended for the wanted points (K,) of time t."""
+        cells = np.unique(np.searchsorted(own.ptr, np.flatnonzero(wanted), side="right") - 1)
+        columns: dict[str, tuple[int, ...]] = {
+            "row": (),
+            "chance": (),
+            "to": (int(np.diff(self.space.tables.out_ptr).max()),),
+        }
+        return self._search(self.layer(t, after), cells, columns, outer=False, own=own.ptr, wanted=wanted)
 
     def _search(
-        self, cells: Ints, layer: SetLayer, rules: SetRules, capacity: int, arrays_for: Callable[[int], dict[str, Any]]
+        self,
+        layer: SetLayer,
+        cells: Ints,
+        columns: Mapping[str, tuple[int, ...]],
+        *,
+        outer: bool,
+        own: Ints | None = None,
+        wanted: Bools | None = None,
     ) -> SetOutput:
-        """Run the kernel with room for more and more, until it suffices."""
-        nothing = np.zeros(0, dtype=np.int64)
-        empty: dict[str, Any] = dict.fromkeys(("own", "row"), nothing) | {
-            "wanted": np.zeros(0, np.uint8),
-            "chance": np.zeros(0),
-        }
-        empty |= {name: np.zeros((0, 1)) for name in ("point", "direction", "dual")}
-        empty |= {"to": np.zeros((0, 1), np.int64), "punished": np.zeros((0, 1), np.uint8)}
-        state, ptr = np.zeros(len(cells), dtype=np.uint8), np.zeros(len(cells) + 1, dtype=np.int64)
-        while True:
-            made: dict[str, Any] = {"state": state, "ptr": ptr} | empty | arrays_for(capacity)
-            out = SetOutput(**made)
-            count = find_sets(cells, layer, rules, self.space.tables.widest, out)
-            if (state == 2).any():
-                raise ArithmeticError(f"no promise was found in cell {int(cells[np.argmax(state == 2)])}")
-            if count >= 0:
-                filled = (
-                    ("point",)
-                    if len(out.point)
-                    else ("direction", "dual")
-                    if len(out.direction)
-                    else ("row", "chance", "to")
-                )
-                return out._replace(**{name: getattr(out, name)[:count] for name in filled})
-            capacity *= 4
+        """Return what the kernel finds in some cells, in pieces on several threads.
+
+        It fills the arrays that are named, with these columns. Of machines, `wanted` are the points
+        (K,) whose promises are to be kept, and the points of each cell begin at `own`.
+        """
+        rules, before = self.rules(outer=outer), pointers([] if wanted is None else wanted)
+
+        def work(part: slice) -> SetOutput:
+            mine, capacity = cells[part], PER_CELL * len(cells[part]) + MOST_DIRECTIONS
+            lists = len(mine) if own is None else int((before[own[mine + 1]] - before[own[mine]]).sum())
+            while True:
+                out = _empty_output(layer, len(mine), lists, {name: (capacity, *x) for name, x in columns.items()})
+                if own is not None and wanted is not None:
+                    out = out._replace(own=own, wanted=wanted.view(np.uint8))
+                count = find_sets(mine, layer, rules, self.space.tables.widest, out)
+                if (out.state == 2).any():
+                    raise ArithmeticError(f"no promise was found in cell {int(mine[np.argmax(out.state == 2)])}")
+                if count >= 0:
+                    return out._replace(**{name: getattr(out, name)[:count] for name in columns})
+                capacity *= 4
+
+        size = max(min(PIECE, -(-len(cells) // (4 * self.team.threads))), 1)
+        parts = self.team.each(work, [slice(begin, begin + size) for begin in range(0, len(cells), size)])
+        return parts[0]._replace(
+            ptr=pointers(np.concatenate([np.diff(part.ptr) for part in parts])),
+            punished=np.maximum.reduce([part.punished for part in parts]),
+            **{name: np.concatenate([getattr(part, name) for part in parts]) for name in columns},
+        )
+
+
+def _empty_output(layer: SetLayer, cells: int, lists: int, shapes: dict[str, tuple[int, ...]]) -> SetOutput:
+    """Allocate the arrays of these shapes; all others are empty."""
+    whole, wide = {"row", "to"}, {"point", "direction", "dual", "to"}
+
+    def array(name: str) -> Any:
+        shape = shapes.get(name, (0, 1) if name in wide else (0,))
+        return np.full(shape, -1) if name in whole else np.empty(shape)
+
+    made = {name: array(name) for name in ("point", "direction", "dual", "row", "chance", "to")}
+    state, nothing = np.zeros(cells, dtype=np.uint8), np.zeros(0, dtype=np.int64)
+    punished = np.zeros(layer.sets.least.shape, dtype=np.uint8)
+    return SetOutput(
+        state, np.zeros(lists + 1, dtype=np.int64), wanted=state[:0], own=nothing, punished=punished, **made
+    )
 
 
 def template(players: int, more: Floats) -> Floats:

@@ -171,6 +171,7 @@ class DeviceVerifier:
         most = max(count for _, count in map(self._span, times))
         rows = sum(len(self.packed.game.layer(t).reward) for t in times)
         game = sum(x.nbytes for own in self.judge.numbers for x in own) + 8 * rows * self.shape.constraints
+        game += 8 * len(times) * self.n  # what is taken out of rewards
         game += sum(8 * (len(x.row_ptr) + len(x.out_ptr) + (2 + self.shape.constraints) * len(x.prob)) for x in layers)
         fixed = game + 5 * allocated_bytes(LayerValues, self.shape.lengths() | {"P": most + 1}) // 2
         each = 5 * (24 + 16 * self.shape.rows + 8 * self.n * (3 + 12 * self.n) // STRIP) // 4  # of a pair, at most
