@@ -179,3 +179,75 @@ NEWTON_DONE = 1e-15
 
 NEWTON_RANK = 1e-12
 """Directions of Newton's linear system weaker than the strongest by this factor are rounding."""
+
+PROMISE_INDIFFERENT = 1e-10
+"""What a deviation may gain while programs over promises are solved, in units of the range of
+promises: promises that make a player indifferent would not survive rounding without. Solutions are
+read without it wherever that leaves probabilities."""
+
+PROMISE_REDUCED = 1e-12
+"""A reduced payoff below this is rounding, in units of the range of promises."""
+
+PROMISE_PIVOT = 1e-9
+"""Smaller entries of a column are no pivots of a program over promises."""
+
+PROMISE_OVERSTEP = 1e-13
+"""How far the first pass of its ratio test oversteps a bound."""
+
+PROMISE_ACCURATE = 1e-13
+"""How far its rows may be off by rounding; else the inverse of the basis is computed anew."""
+
+PROMISE_CLIPPED = 1e-12
+"""A negative probability above minus this is rounding, as is a positive one of a tenth of it."""
+
+PROMISE_SINGULAR = 1e-14
+"""A basis whose largest entry to eliminate is smaller has no inverse."""
+
+PROMISE_BLUR = 1e-7
+"""Promises that differ by less, as a share of their range, say nothing of what matters: outer sets
+are a little too large."""
+
+PROMISE_CLOSE = 1e-9
+"""Nothing is asked between points or directions closer than this, in the same units: both ends are
+known. Directions whose determinant is smaller meet in no corner."""
+
+PROMISE_SAME = 1e-11
+"""Points closer than this are one, in the same units, and `tol` is no less: it is less than
+PROMISE_INDIFFERENT, or what is left out would break indifferences."""
+
+PAYOFF_INSIDE = 1e-9
+"""How far outside a set of payoffs a point may lie to count as inside, as a share of its size."""
+
+PAYOFF_ROUNDED = 1e-5
+"""What a payoff's range counts as at least, as a share of the payoff: the rest may be rounding."""
+
+NEAREST_GAP = 1e-12
+"""The search for the nearest point of a hull ends when no corner lies further ahead by more than
+this share of the distance's square."""
+
+NEAREST_WEIGHT = 1e-14
+"""Corners of a smaller weight drop out of that search."""
+
+BARGAINING_RISE = 1e-13
+"""The search for the largest product of gains ends when no exchange of corners raises the sum of
+logarithms faster than this, times their number."""
+
+FULL_TURN = 1e-6
+"""How far the half-planes of a proof may be from going around once, in radians: a half-plane that
+is lacking makes a difference of half a turn."""
+
+PRECISE_NEAR = 1e-6
+"""With twice the digits, a loss that is this share from what counts as a tie is left to exact
+arithmetic."""
+
+PRECISE_EQUAL = 1e-26
+"""Shares by which numbers of twice the digits differ that are taken for equal."""
+
+PRECISE_UNSURE = 1e-15
+"""Shares by which they may be equal: what depends on it is left to exact arithmetic."""
+
+PRECISE_FAINT = 1e-24
+"""Violations and gains that may be rounding, with twice the digits."""
+
+PRECISE_ROUNDED_OFF = 1e-20
+"""A violation that no pivot mends, at most, with twice the digits."""

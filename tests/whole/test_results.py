@@ -14,7 +14,7 @@ BAD = "<script>alert('&')</script>"
 NOT_RESULTS = {
     *("CE", "CCE", "Nash", "GPUEngine", "LocalEngine", "RayEngine", "ReferenceEngine"),
     *("Known", "GameEnv", "GameModel", "game_env", "game_model", "Building", "Progress"),
-    *("Runner", "ShieldRunner", "SafeRunner", "CostTracker", "RandomCost", "CatalogEntry", "Key"),
+    *("Runner", "MemoryRunner", "ShieldRunner", "SafeRunner", "CostTracker", "RandomCost", "CatalogEntry", "Key"),
 }
 """What users give, what callbacks are given, and what goes along with an episode."""
 
@@ -60,7 +60,12 @@ def results(tmp_path_factory):
     shown += [compared, compared.rows[0], ace.baselines.team_optimum(game), ace.baselines.expected_budgets(game)]
     shown += [learned, learned.support[0], policy, learned.support_of(answer)]
     shown += [ace.learn.rollout(game, policy, episodes=2, rng=0), ace.learn.explore(game, samples_per_pair=2, rng=0)]
-    shown += [solution.report(folder / "a.html")]
+    shown += [
+        solution.report(folder / "a.html"),
+        payoffs := ace.payoffs(game),
+        payoffs.policy(),
+        payoffs.at(0, game.states[0], 0),
+    ]
     return {type(result).__name__: result for result in shown}
 
 
@@ -103,7 +108,7 @@ def test_a_notebook_shows_the_words_of_print(name, results):
     rules = {word for word in printed.split() if name == "Comparison" and set(word) <= set("-:")}
     assert text.words.split() == [word for word in printed.split() if word not in rules]
     assert not text.open, "every tag is closed"
-    if name != "BudgetCurve":
+    if name not in ("BudgetCurve", "Payoffs", "PayoffSet"):
         assert set(text.tags) <= OURS
     assert "script" not in text.tags
 

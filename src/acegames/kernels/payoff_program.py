@@ -21,20 +21,18 @@ import numpy as np
 
 from acegames.kernels.intrinsics import noinline
 from acegames.kernels.records import Bytes, Floats, Ints
+from acegames.numerics import (
+    PROMISE_ACCURATE,
+    PROMISE_CLIPPED,
+    PROMISE_OVERSTEP,
+    PROMISE_PIVOT,
+    PROMISE_REDUCED,
+    PROMISE_SINGULAR,
+)
 from acegames.system.compiled import allocates, inner
 
-REDUCED = 1e-12
-"""A reduced payoff below this is rounding, in units of the situation's range."""
-PIVOT = 1e-9
-"""Smaller entries of a column are never pivots."""
-OVERSTEP = 1e-13
-"""How far the first pass of the ratio test oversteps a bound."""
 REFRESH = 24
 """Pivots after which it is looked whether the inverse of the basis is still one."""
-ACCURATE = 1e-13
-"""How far rows may be off by rounding; else the inverse is computed anew."""
-CLIPPED = 1e-12
-"""A negative probability above minus this is rounding, as is a positive one of a tenth of it."""
 SLACK, SUM, RELIEF = -1, -2, -3
 """Kinds of basic variables that are no columns: see `Programs.kind`."""
 
@@ -145,7 +143,7 @@ def _price(goal, relief, R, K, work, sets):
                 y[j] += work.cost[p] * work.inverse[p, j]
     kind, most = SUM, -np.inf
     for k in range(K):
-        if y[k] > REDUCED and y[k] > most:
+        if y[k] > PROMISE_REDUCED and y[k] > most:
             kind, most = SLACK - 3 * k, y[k]
     if kind != SUM:
         return kind, most
@@ -215,11 +213,11 @@ def _leaving(K, work):
     """Return the place that leaves the basis for the column in `step`; -1: nothing limits it."""
     bound = np.inf
     for p in range(K + 1):
-        if work.step[p] > PIVOT:
-            bound = min(bound, (max(work.x[p], 0.0) + OVERSTEP) / work.step[p])
+        if work.step[p] > PROMISE_PIVOT:
+            bound = min(bound, (max(work.x[p], 0.0) + PROMISE_OVERSTEP) / work.step[p])
     place, size = -1, 0.0
     for p in range(K + 1):
-        if work.step[p] > PIVOT and max(work.x[p], 0.0) / work.step[p] <= bound:
+        if work.step[p] > PROMISE_PIVOT and max(work.x[p], 0.0) / work.step[p] <= bound:
             if work.kind[p] == RELIEF:
                 return p
             if work.step[p] > size:
@@ -242,7 +240,7 @@ def _refresh(K, work):
         for j in range(c + 1, m):
             if abs(square[j, c]) > abs(square[at, c]):
                 at = j
-        if abs(square[at, c]) < 1e-14:
+        if abs(square[at, c]) < PROMISE_SINGULAR:
             return False
         for j in range(2 * m):
             square[c, j], square[at, j] = square[at, j], square[c, j]
@@ -281,7 +279,7 @@ def _is_accurate(K, work):
         off = max(off, abs(worth))
     for j in range(2 * m):
         off = max(off, abs(work.square[0, j]))
-    return off <= ACCURATE
+    return off <= PROMISE_ACCURATE
 
 
 @inner
@@ -302,12 +300,12 @@ def climb(goal, relief, R, K, work, sets):
     most, pivots, fresh = 0.0, 0, False
     for _ in range(60 * m + 200):
         kind, most = _price(goal, relief, R, K, work, sets)
-        if most <= REDUCED or pivots >= REFRESH:
+        if most <= PROMISE_REDUCED or pivots >= REFRESH:
             if not fresh and not _is_accurate(K, work):
                 fresh = _refresh(K, work)
                 pivots = 0
                 continue
-            if most <= REDUCED:
+            if most <= PROMISE_REDUCED:
                 break
             pivots = 0
         pivots += 1
@@ -397,8 +395,8 @@ def read_solution(K, work, point):
         work.step[p] = work.inverse[p, K]
         least = min(least, work.step[p] if work.kind[p] >= 0 else 0.0)
     for p in range(K + 1):
-        share = work.step[p] if least > -CLIPPED else work.x[p]
-        played = work.kind[p] >= 0 and share > 0.1 * CLIPPED
+        share = work.step[p] if least > -PROMISE_CLIPPED else work.x[p]
+        played = work.kind[p] >= 0 and share > 0.1 * PROMISE_CLIPPED
         work.step[p] = share / work.scale[work.kind[p]] if played else 0.0
         total += work.step[p]
     for i in range(len(point)):

@@ -28,20 +28,8 @@ from acegames.kernels.payoff_program import (
 from acegames.kernels.records import Boxes, Bytes, Choices, Floats, Ints, Listed, NextLayer, Transitions
 from acegames.kernels.scaling import core_range
 from acegames.kernels.sparse import allocate_places, next_places
-from acegames.numerics import NOISE
+from acegames.numerics import NOISE, PROMISE_BLUR, PROMISE_CLOSE, PROMISE_INDIFFERENT, PROMISE_SAME
 from acegames.system.compiled import allocates, inner, kernel
-
-INDIFFERENT = 1e-10
-"""What a deviation may gain, in units of the range of promises: promises that make a player
-indifferent would not survive rounding without."""
-BLUR = 1e-7
-"""Promises that differ by less, as a share of their range, say nothing of what matters: outer sets
-are a little too large."""
-CLOSE = 1e-9
-"""Nothing is asked between points or directions closer than this: both ends are known."""
-SAME = 1e-11
-"""Points closer than this are one, in the same units, and `tol` is no less: it is less than
-INDIFFERENT, or what is left out would break indifferences."""
 
 
 class SetRules(NamedTuple):
@@ -161,7 +149,7 @@ def _write_program(p, a, layer, rules, c, places, work):
             work.worst[r, i] = work.values[r] = worst
             least, most, nearest, size = min(least, worst), max(most, best), max(nearest, worst), max(size, abs_total)
         noise = 4.0 * NOISE * size
-        core = core_range(work.values, R, max(noise, BLUR * (most - least)), work.shortfall)
+        core = core_range(work.values, R, max(noise, PROMISE_BLUR * (most - least)), work.shortfall)
         span = most - nearest + core
         low[i], unit[i] = nearest - core, 1.0 / span if most - least > noise else 0.0
         work.push[i] = noise * unit[i]  # what rounding may have changed
@@ -204,7 +192,7 @@ def _write_incentives(R, first, layer, rules, work):
                     work.number[K] = (
                         first_number - (end - begin) * ((end - begin if rules.interim else 1) - advised) + b
                     )
-                    work.slack[K] = INDIFFERENT * (1.0 + 0.01 * K) + work.push[i]
+                    work.slack[K] = PROMISE_INDIFFERENT * (1.0 + 0.01 * K) + work.push[i]
                     K += 1
     return K
 
@@ -255,7 +243,7 @@ def _meet(j, k, search, corner):
     """Write where the lines of two directions meet; return whether they do."""
     a, b = search.direction[j], search.direction[k]
     cross = a[0] * b[1] - a[1] * b[0]
-    if cross <= 0.5 * CLOSE:
+    if cross <= 0.5 * PROMISE_CLOSE:
         return False
     corner[0] = (search.height[j] * b[1] - search.height[k] * a[1]) / cross
     corner[1] = (search.height[k] * a[0] - search.height[j] * b[0]) / cross
@@ -268,7 +256,7 @@ def _refine(count, R, K, work, sets, rules, search):
     something; return how many directions there are then.
     """
     noinline()
-    least, before = max(rules.tol, SAME), 0
+    least, before = max(rules.tol, PROMISE_SAME), 0
     while count != before:
         j, before = 0, count
         while j < count and count < rules.most:
@@ -294,12 +282,12 @@ def _write_between(j, k, count, least, corner, way, search):
         return False
     way[0], way[1] = search.point[k, 0] - search.point[j, 0], search.point[k, 1] - search.point[j, 1]
     length = (way[0] * way[0] + way[1] * way[1]) ** 0.5
-    if length <= CLOSE:
+    if length <= PROMISE_CLOSE:
         return False
     x, y = way[0] / length, way[1] / length
     before = -(search.direction[j, 0] * x + search.direction[j, 1] * y)
     after = search.direction[k, 0] * x + search.direction[k, 1] * y
-    if before <= CLOSE or after <= CLOSE:  # it must lie strictly between them, rounding or not
+    if before <= PROMISE_CLOSE or after <= PROMISE_CLOSE:  # it must lie strictly between them, rounding or not
         return False
     _insert(j + 1, count, search)
     search.direction[j + 1, 0], search.direction[j + 1, 1] = y, -x
@@ -311,7 +299,7 @@ def _beyond(a, b, c):
     """Return how far b lies to the right of the way from a to c; 0 where that is no way."""
     x, y = c[0] - a[0], c[1] - a[1]
     length = (x * x + y * y) ** 0.5
-    return ((b[0] - a[0]) * y - (b[1] - a[1]) * x) / length if length > SAME else 0.0
+    return ((b[0] - a[0]) * y - (b[1] - a[1]) * x) / length if length > PROMISE_SAME else 0.0
 
 
 @inner
@@ -335,7 +323,7 @@ def _thin(count, least, search, scratch):
             drop = False
             if not axis and (turn == 0 or spared) and _meet(before, after, search, scratch):
                 over = search.direction[j, 0] * scratch[0] + search.direction[j, 1] * scratch[1] - search.height[j]
-                drop = over <= (SAME if turn == 0 else least)
+                drop = over <= (PROMISE_SAME if turn == 0 else least)
             if drop:
                 search.needed[j] = 0
             else:
@@ -351,17 +339,17 @@ def _cut(corners, j, search):
     beyond = 0
     for q in range(corners):
         search.over[q] = a * corner[q, 0] + b * corner[q, 1] - height
-        beyond += search.over[q] > SAME
+        beyond += search.over[q] > PROMISE_SAME
     if beyond == 0 or beyond == corners:  # nothing to cut, or rounding would leave nothing
         return corners
     made = 0
     for q in range(corners):
         k = (q + 1) % corners
         here, there = search.over[q], search.over[k]
-        if here <= SAME:
+        if here <= PROMISE_SAME:
             search.cut[made, 0], search.cut[made, 1] = corner[q, 0], corner[q, 1]
             made += 1
-        if (here < 0.0 and there > SAME) or (here > SAME and there < 0.0):
+        if (here < 0.0 and there > PROMISE_SAME) or (here > PROMISE_SAME and there < 0.0):
             share = here / (here - there)
             search.cut[made, 0] = corner[q, 0] + share * (corner[k, 0] - corner[q, 0])
             search.cut[made, 1] = corner[q, 1] + share * (corner[k, 1] - corner[q, 1])
@@ -397,7 +385,7 @@ def _outer_polygon(count, rules, search, scratch):
             over = max(
                 over, search.direction[j, 0] * search.corner[q, 0] + search.direction[j, 1] * search.corner[q, 1]
             )
-        if over < search.height[j] - SAME:
+        if over < search.height[j] - PROMISE_SAME:
             search.needed[j] = 0
     return corners
 
@@ -410,7 +398,7 @@ def _keep(corners, origin, scratch, search):
         apart = 0.0
         for i in range(len(scratch)):
             apart = max(apart, abs(corner[j, i] - scratch[i]))
-        if apart <= SAME:
+        if apart <= PROMISE_SAME:
             return corners
     for i in range(len(scratch)):
         corner[corners, i] = scratch[i]
@@ -434,7 +422,7 @@ def _corners(count, rules, search, scratch):
                 over = -search.height[v]
                 for i in range(n):
                     over += search.direction[v, i] * scratch[i]
-                if over > SAME:
+                if over > PROMISE_SAME:
                     inside = False
                     break
             if inside:
@@ -451,7 +439,7 @@ def _corners(count, rules, search, scratch):
     q = 0
     while n == 2 and q < corners and corners > 2:  # points of an edge
         before, after = search.corner[(q + corners - 1) % corners], search.corner[(q + 1) % corners]
-        if 0.0 <= _beyond(before, search.corner[q], after) <= SAME:
+        if 0.0 <= _beyond(before, search.corner[q], after) <= PROMISE_SAME:
             corners = _drop(q, corners, search)
         else:
             q += 1
@@ -582,7 +570,7 @@ def _write_entries(j, count, R, layer, work, search, out):
 @inner
 def _turns(a, b):
     """Return whether a direction is one more than another, in units of reward."""
-    return a[0] * b[1] - a[1] * b[0] > SAME * ((a[0] * a[0] + a[1] * a[1]) * (b[0] * b[0] + b[1] * b[1])) ** 0.5
+    return a[0] * b[1] - a[1] * b[0] > PROMISE_SAME * ((a[0] * a[0] + a[1] * a[1]) * (b[0] * b[0] + b[1] * b[1])) ** 0.5
 
 
 @inner

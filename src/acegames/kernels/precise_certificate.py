@@ -31,10 +31,10 @@ from acegames.kernels.doubles import (
     times,
 )
 from acegames.kernels.precise_program import PARTS, goal_scale, level_unit, set_objective
-from acegames.numerics import TIE
+from acegames.numerics import PRECISE_NEAR, TIE
 from acegames.system.compiled import inlined, inner
 
-NEAR = 1e-6  # a loss that is this share from what counts as a tie is left to exact arithmetic
+SMALLEST = np.nextafter(0.0, 1.0)  # of floats
 
 
 @inlined
@@ -169,7 +169,7 @@ def bar(program, level, k, n, weights, work):
         if not loss >= -error:
             return -1
         lost, doubt = loss * work.change[variable], error * work.change[variable]
-        if not abs(lost - tie) > NEAR * tie + doubt:
+        if not abs(lost - tie) > PRECISE_NEAR * tie + doubt:
             return -1
         if lost > tie:
             work.barred[variable] = 1
@@ -272,12 +272,12 @@ def are_zero(program, k, doubtful, level, weights, work):
             weight_unit = min(weight_unit, last_place(weights[i]))
             for j in range(program.R):
                 goal_unit = min(goal_unit, last_place(work.u[j, i]), last_place(work.high[i]))
-    most = 5e-324
+    most = SMALLEST
     for z in range(doubtful):
         most = max(most, work.rest[z])
     needed += math.log2(most) - goal_unit - weight_unit
     for q in range(k - 1):  # the determinant is at most the product of these
-        size, r = 5e-324, _tight_row(q, k, rows, columns, work)
+        size, r = SMALLEST, _tight_row(q, k, rows, columns, work)
         for i in range(k):
             j = work.basic[work.weight[i]]
             size += abs(work.A[r, j]) * work.column_scale[j]

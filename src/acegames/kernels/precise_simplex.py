@@ -12,11 +12,9 @@ import numpy as np
 
 from acegames.kernels.doubles import add, add_or_cancel, add_product, cancelled, inverse, last_place, multiply
 from acegames.kernels.precise_program import PARTS, set_objective
+from acegames.numerics import PRECISE_EQUAL, PRECISE_FAINT, PRECISE_ROUNDED_OFF, PRECISE_UNSURE
 from acegames.system.compiled import inlined, inner
 
-EQUAL, UNSURE = 1e-26, 1e-15  # shares by which numbers differ that are taken for equal, and may be
-FAINT = 1e-24  # violations and gains that may be rounding
-ROUNDED_OFF = 1e-20  # a violation that no pivot mends, at most
 STEEPEST = 50  # as in `stage.exact`
 
 
@@ -122,9 +120,9 @@ def _compared(a, a0, c, c0, b, b0, d, d0, doubt):
     p, p0 = multiply(a, a0, c, c0)
     q, q0 = multiply(b, b0, d, d0)
     gap, size = add(p, p0, -q, -q0)[0], abs(p) + abs(q)
-    if abs(gap) <= EQUAL * size:
+    if abs(gap) <= PRECISE_EQUAL * size:
         return 0.0
-    if abs(gap) <= UNSURE * size:
+    if abs(gap) <= PRECISE_UNSURE * size:
         doubt[0] = 1
     return gap
 
@@ -185,7 +183,7 @@ def dual_simplex(program, m, n, work):
                     r, per, per0 = i, own, own0
         if r < 0:
             return True
-        work.doubt[0] |= T[r, n] > -FAINT
+        work.doubt[0] |= T[r, n] > -PRECISE_FAINT
         at = -1
         for k in range(n):
             if T[r, k] < 0.0:
@@ -195,7 +193,7 @@ def dual_simplex(program, m, n, work):
                     at = k
         if at >= 0:
             _pivot(r, at, m, n, work)
-        elif T[r, n] > -ROUNDED_OFF:
+        elif T[r, n] > -PRECISE_ROUNDED_OFF:
             T[r, n] = T0[r, n] = 0.0
         else:
             return False
@@ -216,7 +214,7 @@ def primal_simplex(program, m, n, work):
                     j, per, per0 = k, own, own0
         if j < 0:
             return True
-        work.doubt[0] |= d[j] > -FAINT
+        work.doubt[0] |= d[j] > -PRECISE_FAINT
         at = -1
         for i in range(m):
             if T[i, j] > 0.0:

@@ -26,6 +26,7 @@ from acegames.model.checks import counted, unknown
 from acegames.model.game import Label, MarkovGame, check_game
 from acegames.model.user_functions import OF_SOLVING, check_engine, public
 from acegames.model.words import named
+from acegames.numerics import PAYOFF_INSIDE, PAYOFF_ROUNDED
 from acegames.policy.memory import MemoryPolicy, check_no_product
 from acegames.promises import hull
 from acegames.promises.sets import SetSolver, corner_inverses, machine, template
@@ -34,7 +35,7 @@ from acegames.safety.frontier import infeasible
 from acegames.safety.lattice import Lattice, lattice
 from acegames.safety.space import plan
 from acegames.system.compiled import expect, running
-from acegames.system.display import Shown, table_html
+from acegames.system.display import Shown, lines_html
 from acegames.system.machine import available_memory, bytes_said, processors
 from acegames.system.progress import ProgressReporter
 from acegames.system.tasks import Team
@@ -45,10 +46,6 @@ if TYPE_CHECKING:
 
 BARGAINING = "bargaining"
 """The objective of Nash bargaining: the largest product of what players gain over their worst."""
-INSIDE = 1e-9
-"""How far outside a point may lie to count as inside, as a share of the size of the set."""
-ROUNDED = 1e-5
-"""What a payoff's range counts as at least, as a share of the payoff: the rest may be rounding."""
 POINT_BYTES = 600
 """Memory per situation and player, about: some thirty points of both sets."""
 
@@ -77,8 +74,8 @@ class PayoffSet(Shown):
             point: one number per player, or {player: number}.
         """
         point = self._point(point)
-        size = np.maximum(np.ptp(self.vertices, axis=0), ROUNDED * np.abs(self.vertices).max(axis=0))
-        return bool((np.abs(self._nearest(point) - point) <= INSIDE * size).all())
+        size = np.maximum(np.ptp(self.vertices, axis=0), PAYOFF_ROUNDED * np.abs(self.vertices).max(axis=0))
+        return bool((np.abs(self._nearest(point) - point) <= PAYOFF_INSIDE * size).all())
 
     def distance(self, point: Any) -> float:
         """Return how far a point is from the nearest payoff that a policy attains; 0 inside.
@@ -224,11 +221,7 @@ class PayoffSet(Shown):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = [(name, *(f"{x:.6g}" for x in values), gap) for name, values, gap in self._rows()]
-        rows.append(("can be held to", *(f"{self.worst(p):.6g}" for p in self.players), ""))
-        heads = ("payoffs", *map(str, self.players), "nothing better by more than")
-        notes = [str(self).splitlines()[0]]
-        return table_html(heads, rows, notes, left=1, picture=self._picture())
+        return lines_html(str(self).splitlines(), self._picture())
 
     def _picture(self) -> str:
         """Return the polygon as SVG; nothing where it cannot be drawn."""
@@ -464,5 +457,5 @@ def _outer_mean(sets: PayoffSets, cells: Ints, chance: Floats) -> Floats:
     chosen, inverses = corner_inverses(directions)
     corners = np.einsum("qij,qj->qi", inverses, heights[chosen])
     size = np.abs(heights).max()
-    inside: Floats = corners[(corners @ directions.T <= heights + INSIDE * size).all(axis=1)]
+    inside: Floats = corners[(corners @ directions.T <= heights + PAYOFF_INSIDE * size).all(axis=1)]
     return inside

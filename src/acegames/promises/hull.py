@@ -8,7 +8,7 @@ import numpy as np
 
 from acegames.concepts import Concept, Correlated
 from acegames.model.arrays import Floats
-from acegames.numerics import TIE
+from acegames.numerics import BARGAINING_RISE, NEAREST_GAP, NEAREST_WEIGHT, TIE
 from acegames.stage import Stage
 from acegames.stage.exact import solve_exactly
 
@@ -31,19 +31,19 @@ def nearest(corners: Floats, point: Floats) -> Floats:
         x = weight @ shifted[used]
         ahead = shifted @ x
         new = int(np.argmin(ahead))
-        if x @ x - ahead[new] <= 1e-12 * (x @ x) or new in used:
+        if x @ x - ahead[new] <= NEAREST_GAP * (x @ x) or new in used:
             break
         used, weight = [*used, new], np.append(weight, 0.0)
         while True:
             target = _least_in_plane(shifted[used])
-            if (target > 1e-14).all():
+            if (target > NEAREST_WEIGHT).all():
                 weight = target
                 break
-            shrinking = np.flatnonzero(target <= 1e-14)
+            shrinking = np.flatnonzero(target <= NEAREST_WEIGHT)
             falls = weight[shrinking] - target[shrinking]
             share = np.min(np.where(falls > 0, weight[shrinking] / np.where(falls > 0, falls, 1.0), 1.0))
             weight = weight + min(share, 1.0) * (target - weight)
-            left = weight > 1e-14
+            left = weight > NEAREST_WEIGHT
             if left.all():
                 left[shrinking[0]] = False
             used, weight = [k for k, stays in zip(used, left, strict=True) if stays], weight[left]
@@ -92,7 +92,7 @@ def fairest_product(corners: Floats, least: Floats) -> Floats:
         rise = gains @ (1.0 / (weight @ gains))
         towards = int(rise.argmax())
         away = int(np.where(weight > 0, rise, np.inf).argmin())
-        if rise[towards] - rise[away] <= 1e-13 * len(corners):
+        if rise[towards] - rise[away] <= BARGAINING_RISE * len(corners):
             break
         way, here = gains[towards] - gains[away], weight @ gains
         low, high = 0.0, float(weight[away])

@@ -4,7 +4,7 @@
     V_t(x) = what can be promised so that no player gains by a deviation
 
 The inner sets hold points that machines attain, the outer sets have every equilibrium inside. Both
-are found by the same kernel, and differ only in what is kept of each situation. A situation needs
+come from the same kernel, and differ only in what is kept of each situation. A situation needs
 the sets of the next time and nothing else, so the answer does not depend on the number of threads.
 """
 
@@ -30,6 +30,7 @@ from acegames.kernels.payoff_sets import (
 )
 from acegames.kernels.records import Choices
 from acegames.model.arrays import Bools, Floats, Ints, owners, pointers
+from acegames.numerics import PROMISE_CLOSE
 from acegames.policy.memory import MemoryPolicy, PromiseLayer
 from acegames.policy.tracker import CostTracker
 from acegames.safety.explore import listed
@@ -100,8 +101,8 @@ class SetSolver:
     def solve(self, t: int, after: PayoffSets, *, outer: bool) -> PayoffSets:
         """Return the sets of time t."""
         layer = self.layer(t, after)
-        found = self._search(layer, np.arange(len(layer.keys)), {"point": (after.point.shape[1],)}, outer=outer)
-        return PayoffSets(found.ptr, found.point, np.minimum.reduceat(found.point, found.ptr[:-1]))
+        output = self._search(layer, np.arange(len(layer.keys)), {"point": (after.point.shape[1],)}, outer=outer)
+        return PayoffSets(output.ptr, output.point, np.minimum.reduceat(output.point, output.ptr[:-1]))
 
     def half_spaces(self, t: int, after: PayoffSets) -> SetOutput:
         """Return the half-spaces of the outer sets of time t."""
@@ -145,7 +146,7 @@ class SetSolver:
                     out = out._replace(own=own, wanted=wanted.view(np.uint8))
                 count = find_sets(mine, layer, rules, self.space.tables.widest, out)
                 if (out.state == 2).any():
-                    raise ArithmeticError(f"no promise was found in cell {int(mine[np.argmax(out.state == 2)])}")
+                    raise ArithmeticError(f"there is no promise in cell {int(mine[np.argmax(out.state == 2)])}")
                 if count >= 0:
                     return out._replace(**{name: getattr(out, name)[:count] for name in columns})
                 capacity *= 4
@@ -205,12 +206,12 @@ def corner_inverses(directions: Floats) -> tuple[Ints, Floats]:
         return np.zeros((0, n), dtype=np.int64), np.zeros((0, n, n))
     chosen = np.array(list(itertools.combinations(range(len(directions)), n)), dtype=np.int64)
     matrix = directions[chosen]
-    meet = np.abs(np.linalg.det(matrix)) > 1e-9
+    meet = np.abs(np.linalg.det(matrix)) > PROMISE_CLOSE
     return chosen[meet], np.linalg.inv(matrix[meet])
 
 
 # -- from promises to a policy --------------------------------------------------------------------
-# From the first time on: for each promise that can come to hold, the same steps that found it say
+# From the first time on: for each promise that can come to hold, the same steps that led to it say
 # what is recommended and promised next. A deviation is answered by the worst promise of the player,
 # which is a corner of its own, so punishments need no memory besides.
 

@@ -51,9 +51,11 @@ def shortened(text: str, longest: int = LONGEST) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
 
 
-def lines_html(lines: Iterable[str]) -> str:
-    """Return a paragraph per line; what the line is about is bold."""
-    return _framed(_paragraphs(lines))
+def lines_html(lines: Iterable[str], picture: str = "") -> str:
+    """Return a paragraph per line, and a picture (SVG, as it is) above; what a line is about is
+    bold.
+    """
+    return _framed(f"{picture}{_paragraphs(lines)}")
 
 
 def table_html(

@@ -28,7 +28,7 @@ import numpy as np
 from acegames.concepts import Concept, Correlated
 from acegames.errors import InvalidOption
 from acegames.model.arrays import Floats, Ints
-from acegames.numerics import UNIT_ROUNDOFF
+from acegames.numerics import FULL_TURN, UNIT_ROUNDOFF
 from acegames.system.compiled import kernel
 from acegames.verifier.basics import Numbers, Small
 from acegames.verifier.policy_reader import Reader
@@ -269,7 +269,7 @@ def _outer(planes: HalfPlanes, height: Floats) -> Outer | None:
         cross = one[:, 0] * two[:, 1] - one[:, 1] * two[:, 0]
         length = np.hypot(one[:, 0], one[:, 1]) * np.hypot(two[:, 0], two[:, 1])
         turn = np.add.reduceat(np.arctan2(cross, (one * two).sum(axis=1)), ptr[:-1])
-        if (cross <= ROUNDED * length).any() or (np.abs(turn - 2 * np.pi) > 1e-6).any():
+        if (cross <= ROUNDED * length).any() or (np.abs(turn - 2 * np.pi) > FULL_TURN).any():
             return None
         ahead = height[following]
         corner = np.column_stack([height * two[:, 1] - ahead * one[:, 1], ahead * one[:, 0] - height * two[:, 0]])
