@@ -192,7 +192,7 @@ PROMISE_PIVOT = 1e-9
 """Smaller entries of a column are no pivots of a program over promises."""
 
 PROMISE_OVERSTEP = 1e-13
-"""How far the first pass of its ratio test oversteps a bound."""
+"""How far the first pass of the ratio test of such a program oversteps a bound."""
 
 PROMISE_ACCURATE = 1e-13
 """How far its rows may be off by rounding; else the inverse of the basis is computed anew."""
@@ -226,7 +226,7 @@ NEAREST_GAP = 1e-12
 this share of the distance's square."""
 
 NEAREST_WEIGHT = 1e-14
-"""Corners of a smaller weight drop out of that search."""
+"""Corners of a smaller weight drop out of the search for the nearest point of a hull."""
 
 BARGAINING_RISE = 1e-13
 """The search for the largest product of gains ends when no exchange of corners raises the sum of
