@@ -53,6 +53,47 @@ def near_ties(results):
     ]
 
 
+def payoffs(results):
+    """What all equilibria are worth."""
+    both = results["payoffs"]
+    scipy = both["against_scipy"]
+    heads = (
+        "states",
+        "steps",
+        "actions each",
+        "next states",
+        "tol",
+        "concept",
+        "situations",
+        "points each",
+        "seconds",
+        "ms each",
+        "gap",
+    )
+    return [
+        "## All equilibrium payoffs\n\nTwo players, one budget, random games. Inner and outer sets of every situation, on all processors; the gap is by how much "
+        "the best welfare may be larger, proved, as a share of it. The same recursion with a call of `scipy.optimize.linprog` for each direction, which finds "
+        f"the inner sets alone, takes {1e3 * scipy['scipy']:.0f} ms a situation of a small game of 3x3 actions (tol {scipy['tol']:g}), "
+        f"{scipy['ratio']:,.0f} times as long.\n",
+        table(
+            heads,
+            [
+                (
+                    *(str(r[name]) for name in ("states", "steps", "actions", "next_states")),
+                    f"{r['tol']:g}",
+                    r["concept"],
+                    f"{r['situations']:,}",
+                    f"{r['points']:.1f}",
+                    f"{r['seconds']:.2f}",
+                    f"{1e3 * r['seconds'] / r['situations']:.2f}",
+                    f"{r['gap']:.1g}",
+                )
+                for r in both["growth"]
+            ],
+        ),
+    ]
+
+
 def write(results, folder: Path):
     """Write the page and the plot."""
     parts = [HEAD.format(minutes=results["minutes"], **results["machine"])]
@@ -198,6 +239,7 @@ def write(results, folder: Path):
         )
     )
     parts += near_ties(results)
+    parts += payoffs(results)
     parts.append(
         "## The shield\n\nTwo players, 3x3 actions, two budgets. Building it, and what one core answers in batches of 4,096 random situations, in millions a "
         "second: masks of situations by number, numbers and masks of (t, state, cumulative cost), steps to the next situations; beside it thousands a second asked one at a time.\n"

@@ -21,6 +21,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+import equilibrium_payoffs
 import naive
 import near_ties
 import whole
@@ -499,6 +500,7 @@ def main():
         approximation,
         penalties,
         near_ties.near_ties,
+        equilibrium_payoffs.payoffs,
         shield,
         whole_solve,
         whole.small_games,

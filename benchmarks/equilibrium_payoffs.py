@@ -1,18 +1,14 @@
 """All equilibrium payoffs: how the time grows, and the same recursion with scipy's `linprog`.
 
-    PYTHONPATH=src python benchmarks/payoffs.py         both tables; needs SciPy
-    PYTHONPATH=src python benchmarks/payoffs.py scipy   only the comparison
-
-The recursion with SciPy is that of `acegames.promises`, written as a reader of the theory page would:
-columns are joint actions with vertices of the Minkowski sums, and each direction is a program of its
-own. Its best welfare must agree. All policies are verified, with their distance to the best.
+The recursion with SciPy is that of `acegames.promises`, written as a reader of the theory page would: columns are joint actions with
+vertices of the Minkowski sums, and each direction is a program of its own. Its best welfare must agree. All policies are verified, with
+their distance to the best.
 """
 
 from __future__ import annotations
 
 import itertools
 import statistics
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -40,34 +36,35 @@ def timed(game: ace.MarkovGame, concept: Any, tol: float, turns: int = 3) -> tup
     taken = []
     for _ in range(turns):
         began = time.perf_counter()
-        found = ace.payoffs(game, concept, tol=tol, engine=ace.LocalEngine(compiled=True))
+        sets = ace.payoffs(game, concept, tol=tol, engine=ace.LocalEngine(compiled=True))
         taken.append(time.perf_counter() - began)
-    return statistics.median(taken), found
+    return statistics.median(taken), sets
 
 
-def growth() -> None:
-    """Print how the time grows with situations, actions, tol and horizon."""
-    cases = [((10, 10, 3, 3, 10), tol) for tol in (1e-1, 1e-2, 1e-3, 1e-4, 0.0)]
+def growth() -> list[dict[str, Any]]:
+    """Return how the time grows with tol, horizon, actions and next states."""
+    cases = [((10, 10, 3, 3, 10), tol) for tol in (1e-1, 1e-2, 1e-3, 1e-4)]
     cases += [((10, horizon, 3, 3, 2 * horizon), 1e-2) for horizon in (5, 20, 40)]
     cases += [((10, 6, actions, 3, 6), 1e-2) for actions in (2, 4, 5, 6)]
     cases += [((10, 10, 3, following, 10), 1e-2) for following in (1, 6)]
-    timed(random_game(2, 2, 2, 1, 2), ace.CE(), 0.1)
-    print(
-        "| states, steps, actions each, next states, budget | tol | concept | situations | points each | seconds | ms each | gap |"
-    )
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    timed(random_game(2, 2, 2, 1, 2), ace.CE(), 0.1, 1)
+    rows = []
     for (size, tol), concept in itertools.product(cases, (ace.CE(), ace.CCE())):
-        seconds, found = timed(random_game(*size), concept, tol, 1)
-        certificate = ace.verify(found.game, found.policy(), best="welfare")
+        seconds, sets = timed(random_game(*size), concept, tol, 1)
+        certificate = ace.verify(sets.game, sets.policy(), best="welfare", engine=ace.LocalEngine(compiled=True))
         assert certificate.ok and certificate.optimality is not None
-        points = sum(len(sets.point) for sets in found.inner[:-1]) / found.situations
-        shown = (
-            f"{', '.join(map(str, size))} | {tol:g} | {type(concept).__name__} | {found.situations:,} | {points:.1f}"
+        rows.append(
+            {
+                **dict(zip(("states", "steps", "actions", "next_states", "budget"), size, strict=True)),
+                "tol": tol,
+                "concept": type(concept).__name__,
+                "situations": sets.situations,
+                "seconds": seconds,
+                "points": sum(len(layer.point) for layer in sets.inner[:-1]) / sets.situations,
+                "gap": certificate.optimality.gap / abs(sets.best().sum()),
+            }
         )
-        print(
-            f"| {shown} | {seconds:.2f} | {1e3 * seconds / found.situations:.3f} | {certificate.optimality.gap:.1g} |",
-            flush=True,
-        )
+    return rows
 
 
 # -- the same with scipy -----------------------------------------------------------------------------
@@ -159,25 +156,19 @@ def deviations(joint: list[Any]) -> Iterator[tuple[int, Any, Any]]:
         yield from ((i, told, other) for told, other in itertools.permutations(own, 2))
 
 
-def against_scipy() -> None:
-    """Print both times for the same game, and their ratio."""
+def against_scipy() -> dict[str, Any]:
+    """Return the time of a situation of the same game in both ways, and their ratio."""
     game = random_game(3, 4, 3, 2, 6)
     timed(game, ace.CE(), TOL)
-    seconds, found = timed(game, ace.CE(), TOL)
+    seconds, sets = timed(game, ace.CE(), TOL)
     began = time.perf_counter()
     situations, welfare = scipy_welfare(game, TOL)
     took = time.perf_counter() - began
-    assert abs(welfare - found.support((1, 1))) <= TOL * (1 + abs(welfare)), (welfare, found.support((1, 1)))
-    each = seconds / found.situations, took / situations
-    print(
-        f"3x3, {found.situations} situations (scipy: {situations}, nothing clipped), tol {TOL:g}, CE, best welfare {welfare:.5f}"
-    )
-    print(
-        f"acegames {1e3 * each[0]:.3f} ms a situation, inner and outer sets; scipy {1e3 * each[1]:.1f} ms, inner sets: {each[1] / each[0]:.0f} times"
-    )
+    assert abs(welfare - sets.support((1, 1))) <= TOL * (1 + abs(welfare)), (welfare, sets.support((1, 1)))
+    ours, theirs = seconds / sets.situations, took / situations
+    return {"situations": sets.situations, "tol": TOL, "ours": ours, "scipy": theirs, "ratio": theirs / ours}
 
 
-if __name__ == "__main__":
-    against_scipy()
-    if "scipy" not in sys.argv[1:]:
-        growth()
+def payoffs() -> dict[str, Any]:
+    """Return both."""
+    return {"against_scipy": against_scipy(), "growth": growth()}
