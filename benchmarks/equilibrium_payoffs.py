@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import acegames as ace
+from acegames.system.machine import processors
 
 TOL = 1e-2
 
@@ -171,4 +172,4 @@ def against_scipy() -> dict[str, Any]:
 
 def payoffs() -> dict[str, Any]:
     """Return both."""
-    return {"against_scipy": against_scipy(), "growth": growth()}
+    return {"against_scipy": against_scipy(), "growth": growth(), "processors": processors()}

@@ -71,7 +71,8 @@ def payoffs(results):
         "gap",
     )
     return [
-        "## All equilibrium payoffs\n\nTwo players, one budget, random games. Inner and outer sets of every situation, on all processors; the gap is by how much "
+        "## All equilibrium payoffs\n\nTwo players, one budget, random games. Inner and outer sets of every situation, on "
+        f"{both['processors']} processors; the gap is by how much "
         "the best welfare may be larger, proved, as a share of it. The same recursion with a call of `scipy.optimize.linprog` for each direction, which finds "
         f"the inner sets alone, takes {1e3 * scipy['scipy']:.0f} ms a situation of a small game of 3x3 actions (tol {scipy['tol']:g}), "
         f"{scipy['ratio']:,.0f} times as long.\n",
