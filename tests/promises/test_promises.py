@@ -1,6 +1,7 @@
 """Policies with memory against a dynamic program over (situation, memory) by definition, and `verify` against both."""
 
 import itertools
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +22,8 @@ def test_policies_keep_their_promises(seed):
     inside = rng.dirichlet(np.ones(len(found.vertices))) @ found.vertices
     point = dict(zip(game.players, inside.tolist(), strict=True))
     for objective in ("welfare", "egalitarian", "fair", "bargaining", game.players[-1], point):
-        policy, wanted = found.policy(objective), inside if objective is point else found.best(objective)
+        policy = found.policy(point=point) if objective is point else found.policy(objective)
+        wanted = inside if objective is point else found.best(objective)
         assert found.contains(wanted)
         judged, certificate = Promises(game, policy, concept), ace.verify(game, policy, concept)
         assert judged.values == pytest.approx(wanted, abs=1e-9 * scale(found))
@@ -160,8 +162,7 @@ def test_verify_judges_damaged_policies(seed):
     (game, rng), concept = any_game(seed), CONCEPTS[2 + seed % 2]
     found = ace.payoffs(game, concept)
     for objective in ("egalitarian", "bargaining", found.vertices.mean(axis=0).tolist()):
-        wanted = objective if isinstance(objective, str) else dict(zip(game.players, objective, strict=True))
-        policy = damage(found.policy(wanted), rng)
+        policy = damage(found.policy(objective) if isinstance(objective, str) else found.policy(point=objective), rng)
         certificate = ace.verify(game, policy, concept)
         assert certificate.ok != bool(certificate.problems)
         assert all(len(said) > 20 and said[0].isupper() and said.endswith(".") for said in certificate.problems)
@@ -170,3 +171,24 @@ def test_verify_judges_damaged_policies(seed):
             assert certificate.values == pytest.approx(judged.values, abs=1e-9 * scale(found))
             assert certificate.regret == pytest.approx(judged.gains, abs=1e-8 * scale(found))
         assert not certificate.ok or max(judged.gains) <= 1e-7 * scale(found)
+
+
+def test_a_policy_serves_its_own_game_and_brings_a_proof_of_its_own_concept(tmp_path):
+    game, other = ace.catalog.get("intersection"), ace.catalog.get("net_zero")
+    policy = ace.payoffs(game, ace.CE()).policy("egalitarian")
+    for with_proof in (True, False):
+        policy.save(tmp_path / "best.ace", proof=with_proof)
+        loaded = ace.MemoryPolicy.load(tmp_path / "best.ace")
+        assert loaded.concept == ace.CE("egalitarian") and ace.verify(game, loaded).ok
+        if with_proof:
+            own, read = (ace.verify(game, x, best="egalitarian").optimality for x in (policy, loaded))
+            assert own == read and own.gap < 1e-6
+        else:
+            with pytest.raises(ace.InvalidOption, match="saved without its proof"):
+                ace.verify(game, loaded, best="egalitarian")
+    with pytest.raises(ace.InvalidOption, match="cannot say anything of CCE"):
+        ace.verify(game, policy, ace.CCE(), best="egalitarian")
+    with pytest.raises(ace.InvalidOption, match="serves only the game"):
+        ace.simulate(other, policy, episodes=1)
+    assert "another game" in ace.verify(other, policy).problems[0]
+    assert pickle.loads(pickle.dumps(policy)).values_at_start.tolist() == policy.values_at_start.tolist()

@@ -269,8 +269,7 @@ def read_concept(
     name, (*others, last) = kind.lower(), CONCEPTS
     if name not in CONCEPTS:
         raise InvalidOption(f"--concept {kind}: must be {', '.join(others)} or {last}{nearest(name, CONCEPTS)}")
-    players = {str(p): p for p in game.players}
-    chosen = _objective_of(objective, players)
+    chosen = read_objective("--objective", objective, game)
     options: dict[str, Any] = {}
     if backend is not None:
         if CONCEPTS[name] is not ace.Nash:
@@ -306,9 +305,14 @@ def wanted_concept(
     return replace(asked, **{name: getattr(stored, name) for name in like if stored is not None and said[name] is None})
 
 
-def _objective_of(text: str, players: dict[str, Any]) -> Any:
-    """Return a player of that name, else a word of `OBJECTIVES`, else weights."""
-    words = {str(word).lower(): word for word in OBJECTIVES}
+def read_objective(option: str, text: str, game: ace.MarkovGame, *more: str) -> Any:
+    """Return a player of that name, else a word of `OBJECTIVES`, else weights.
+
+    `more` are words that are read elsewhere.
+    """
+    players, words = {str(p): p for p in game.players}, {str(word).lower(): word for word in OBJECTIVES}
+    if option != "--objective":  # where one equilibrium is asked for
+        del words["none"]
     if text in players:
         return players[text]
     if text.lower() in words:
@@ -317,8 +321,9 @@ def _objective_of(text: str, players: dict[str, Any]) -> Any:
         weights = tuple(float(w) for w in text.split(","))
         if len(weights) == len(players) and all(map(math.isfinite, weights)):
             return weights
+    words |= dict.fromkeys(more)
     raise InvalidOption(
-        f"--objective {text}: must be {', '.join(words)}, a player ({', '.join(players)}) or "
+        f"{option} {text}: must be {', '.join(words)}, a player ({', '.join(players)}) or "
         f"{counted(len(players), 'finite weight')}{' such as ' + ','.join('1' * len(players)) if len(players) < 5 else ''}"
         f"{nearest(text, [*words, *players])}"
     )

@@ -191,13 +191,14 @@ def payoffs(
     too large.
     """
     from acegames.cli.json_answers import certificate_data, game_data, payoffs_data
+    from acegames.promises.equilibrium_payoffs import BARGAINING
     from acegames.verifier.optimality import can_be_proved
 
     if output is not None:
         opt.check_place(output)
     model = opt.read_game(game, typed)
-    wanted = opt.wanted_concept(game, concept, None if best == "bargaining" else best, model, floor, None)
-    objective: Any = best if best == "bargaining" else wanted.objective
+    wanted = opt.wanted_concept(game, concept, None, model, floor, None)
+    objective = best if best == BARGAINING else opt.read_objective("--best", best, model, BARGAINING)
     engine: Any = opt.read_engine("local", threads, memory, None)
     sets = with_bar(lambda bar: ace.payoffs(model, wanted, tol=tol, engine=engine, progress=bar))
     policy = with_bar(lambda bar: sets.policy(objective, progress=bar), "writing the policy")
@@ -206,6 +207,8 @@ def payoffs(
     out.print(escape(str(sets)))
     out.print()
     out.print(escape(str(certificate)))
+    if not proved:
+        out.print("Best: not proved; only sums, single players and the worst-off of one or two players are.")
     file, said = written(output if certificate.ok else None, policy.save)
     out.print(said or "The policy was not saved; add -o FILE.ace.")
     data = {"game": game_data(model), **payoffs_data(sets), "certificate": certificate_data(certificate), "file": file}
@@ -220,6 +223,10 @@ VerifiedKind = Annotated[
 ]
 
 EXACTLY = "Find values and gains in rational numbers (up to 250,000 situations); with --tol 0 nothing is tolerated."
+PROVE_BEST = (
+    "Check how much better another equilibrium can be at most, for a policy of `acegames payoffs` and one or two players: "
+    "welfare, egalitarian, a player, or weights such as 1,2."
+)
 VERIFY_ENGINE = (
     "Where it is checked: local (on this machine), interpreted (there, without compiled code: slow, for those who trust "
     "no compiler), gpu (an NVIDIA GPU) or ray (on a cluster)."
@@ -233,6 +240,7 @@ def verify(
     concept: VerifiedKind = None,
     tol: opt.Tol = None,
     exact: Annotated[bool, Option("--exact", help=EXACTLY)] = False,
+    best: Annotated[str | None, Option("--best", metavar="OBJECTIVE", help=PROVE_BEST)] = None,
     engine: Annotated[
         str, Option(metavar="NAME", help=VERIFY_ENGINE, autocompletion=offered(lambda: opt.JUDGES))
     ] = "local",
@@ -253,6 +261,8 @@ def verify(
     model, policy, stated = opt.read_policy(file, against, typed)
     wanted = policy.concept if concept is None else opt.read_concept(concept, "welfare", model)
     options: dict[str, Any] = {"tol": tol, "exact": exact, "engine": judge}
+    if best is not None:
+        options["best"] = opt.read_objective("--best", best, model)
     certificate = with_bar(lambda bar: ace.verify(model, policy, wanted, progress=bar, **options), "checking")
     if stated is not None:
         certificate = as_stated(certificate, stated.values)

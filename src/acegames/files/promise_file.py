@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from acegames.errors import BadFile
 from acegames.files.game_archive import game_from_archive, game_to_archive
 from acegames.files.solution_file import check_ending, concept_from_data, concept_to_data
+from acegames.model.checks import check_flag
 from acegames.model.user_functions import public
 from acegames.numerics import POLICY_SUM
 from acegames.policy.memory import MemoryPolicy, PromiseLayer
@@ -28,20 +29,28 @@ from acegames.safety.space import plan
 from acegames.system.container import PrefixedArrays, damage_of, read_archive, read_block, write_archive
 
 MEMORY_POLICY = "acegames-memory-policy"
+PLANES = ("plane_ptr", "plane_direction", "plane_dual")
 FIELDS = ("cell", "values", "ptr", "row", "prob", "to", "worst")
 
 
 @public(memory=("writing the policy", "a larger tol gives fewer promises"))
-def save_promises(policy: MemoryPolicy, path: str | PathLike[str]) -> None:
-    """Write a policy with memory, and its game, to one file."""
+def save_promises(policy: MemoryPolicy, path: str | PathLike[str], *, proof: bool) -> None:
+    """Write a policy with memory, and its game, to one file; its half-planes as well, if it has
+    some.
+    """
     check_ending(path, "policy")
+    check_flag("proof", proof)
+    planes = policy.half_planes if proof and len(policy.players) <= 2 else None
     game, arrays = game_to_archive(policy.game)
     made = {f"game/{name}": array for name, array in arrays.items()}
     for t, layer in enumerate(policy.layers):
         made |= {f"{t}/{name}": getattr(layer, name) for name in FIELDS}
+        if planes is not None:
+            made |= {f"{t}/{name}": array for name, array in zip(PLANES, planes(t), strict=True)}
     for k, (promise, weight) in enumerate(policy.begin):
         made |= {f"begin/{k}/promise": promise, f"begin/{k}/weight": weight}
-    write_archive(path, MEMORY_POLICY, {"game": game, "concept": concept_to_data(policy.concept)}, made)
+    header = {"game": game, "concept": concept_to_data(policy.concept), "proof": planes is not None}
+    write_archive(path, MEMORY_POLICY, header, made)
 
 
 def holds_promises(path: str | PathLike[str]) -> bool:
@@ -76,9 +85,36 @@ def load_promises(path: str | PathLike[str]) -> MemoryPolicy:
             if not fits or len(weight) != len(promise) or not _is_distribution(weight):
                 raise BadFile("what it begins with is no distribution over promises of the start")
         tracker = CostTracker(game.constraints, whole.units, (), game.reservoirs)
+        planes = [
+            _planes(PrefixedArrays(arrays, f"{t}/"), layer)
+            for t, layer in enumerate(layers)
+            if check_flag("proof", header["proof"])
+        ]
+        half_planes: Any = planes.__getitem__ if planes else None
         return MemoryPolicy(
-            game.players, game.states, game.actions, tracker, space.dims, layers, concept, game, tuple(begin)
+            game.players,
+            game.states,
+            game.actions,
+            tracker,
+            space.dims,
+            layers,
+            concept,
+            game,
+            tuple(begin),
+            half_planes,
         )
+
+
+def _planes(arrays: Mapping[str, NDArray[Any]], layer: PromiseLayer) -> tuple[NDArray[Any], ...]:
+    """Return pointers, directions and multipliers of the half-planes of each cell of one time."""
+    ptr, direction, dual = (arrays[name] for name in PLANES)
+    assert layer.space.cells is not None
+    right = ptr.dtype == np.int64 and direction.dtype == dual.dtype == np.float64 and direction.ndim == dual.ndim == 2
+    if not right or ptr.shape != (layer.space.cells.number + 1,) or not len(ptr) or ptr[0] != 0:
+        raise BadFile("an array of the proof has the wrong type or length")
+    if (np.diff(ptr) < 0).any() or not ptr[-1] == len(direction) == len(dual):
+        raise BadFile("the half-planes of the proof do not fit the situations")
+    return ptr, direction, dual
 
 
 def _layer(arrays: Mapping[str, NDArray[Any]], space: Any, table: Any) -> PromiseLayer:

@@ -103,7 +103,8 @@ def _check_arguments(
 
 def policy_of(policy: Any) -> Any:
     """Return the policy of a solution; a policy, which has a `distribution`, as it is."""
-    return policy if hasattr(policy, "distribution") else getattr(policy, "policy", policy)
+    own = policy if hasattr(policy, "distribution") else getattr(policy, "policy", policy)
+    return policy if inspect.ismethod(own) else own
 
 
 def check_engine(engine: Any, *, fits: bool, what: str = "an engine") -> None:

@@ -69,6 +69,11 @@ class MemoryPolicy(Shown):
     _tables: dict[int, PairTable] = field(default_factory=dict)
 
     @property
+    def game_digest(self) -> str:
+        """The digest of the game that it was found for, the only one that it serves."""
+        return self.game.digest
+
+    @property
     def horizon(self) -> int:
         """Number of steps."""
         return len(self.layers)
@@ -132,14 +137,18 @@ class MemoryPolicy(Shown):
         generator = check_rng(rng, "; an initial state is given as state=, such as start(rng=0, state=...)")
         return MemoryRunner(self, generator, first_state(self.states, self.game.initial, state))
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, proof: bool = True) -> None:
         """Write the policy and its game to one file; the name is used as given.
 
-        A proof of optimality is not written: `payoffs` finds it again.
+        Args:
+            path: where to write it.
+            proof: whether the half-planes are written, too, from which `verify(..., best=...)` sees
+                how good the policy is (for one and two players). They are most of the file, and are
+                found again for it.
         """
         from acegames.files.promise_file import save_promises
 
-        save_promises(self, path)
+        save_promises(self, path, proof=proof)
 
     @staticmethod
     def load(path: str | PathLike[str]) -> MemoryPolicy:
@@ -195,7 +204,7 @@ class MemoryPolicy(Shown):
         more.
         """
         if self.half_planes is None:
-            raise InvalidOption("best: this policy was loaded without its proof of optimality")
+            raise InvalidOption("best: this policy was saved without its proof of optimality")
         ptr, direction, dual = self.half_planes(t)
         cell = self.cells(t, state, total)
         line, own = spans(ptr[cell], ptr[cell + 1])
@@ -316,6 +325,6 @@ def check_no_product(concept: Concept) -> None:
     """Refuse concepts whose payoffs are no convex set."""
     if concept.product:
         raise InvalidOption(
-            f"concept: got {concept!r:.60}, but players who draw independently cannot be given any mixture of two equilibria; "
-            "payoffs are found for CE() and CCE()"
+            f"concept: got {concept!r:.60}, must be CE() or CCE(): a mixture of two Nash equilibria need not be one, so their "
+            "payoffs are no convex set"
         )

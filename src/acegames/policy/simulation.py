@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidOption
 from acegames.model.arrays import Floats, Ints, number_rows, seal
 from acegames.model.budgets import own_budget
-from acegames.model.checks import check_count, check_rng
+from acegames.model.checks import check_count, check_rng, unknown
 from acegames.model.game import Label, MarkovGame, check_game, place
 from acegames.model.numbers import plain
 from acegames.model.user_functions import SEED, check_function, policy_of, public
@@ -184,6 +184,11 @@ def simulate(
     seen_so_far = spent if costs.exact else np.empty_like(spent)
     total, counted = costs.begin(e)
     wasted = costs.nothing(e)
+    if hasattr(policy, "memory_after") and policy.game_digest != game.digest:
+        raise InvalidOption(
+            f"policy: it was found for game {policy.game_digest[:12]}, and this is game {game.digest[:12]}; a policy with memory "
+            "serves only the game that it was found for"
+        )
     asked = (_MemoryQuestions if hasattr(policy, "memory_after") else _PolicyQuestions)(game, policy, costs)
     deviations = None if not deviate else Deviations(game, deviate, costs)
     broken, beyond = np.zeros(e, dtype=bool), np.zeros(e, dtype=bool)
@@ -348,10 +353,11 @@ class Deviations:
     def __init__(self, game: MarkovGame, rules: Any, costs: EpisodeCosts) -> None:
         from acegames.safety.feasible import feasibility
 
-        if not isinstance(rules, Mapping) or any(player not in game.players for player in rules):
-            raise InvalidOption(
-                f"deviate: got {rules!r:.60}, must be {{player: rule}} with players of {list(game.players)!r}"
-            )
+        if not isinstance(rules, Mapping):
+            raise InvalidOption(f"deviate: got {rules!r:.60}, must be {{player: rule}}")
+        for player in rules:
+            if player not in game.players:
+                raise InvalidOption(f"deviate: {unknown('player', player, game.players)}")
         for player, rule in rules.items():
             check_function(f"deviate[{player!r}]", rule, ("t", "state", "spent", "told"))
         self.game, self.costs = game, costs

@@ -24,7 +24,7 @@ from acegames.model.arrays import Floats, Ints
 from acegames.model.budgets import read_total, to_units, unreachable
 from acegames.model.checks import counted, unknown
 from acegames.model.game import Label, MarkovGame, check_game
-from acegames.model.user_functions import OF_SOLVING, check_engine, public
+from acegames.model.user_functions import OF_SOLVING, public
 from acegames.model.words import named
 from acegames.numerics import PAYOFF_INSIDE, PAYOFF_ROUNDED
 from acegames.policy.memory import MemoryPolicy, check_no_product
@@ -57,7 +57,7 @@ class PayoffSet(Shown):
     players: tuple[Label, ...]
     concept: Concept
     vertices: Floats
-    """(K, N) points that policies attain, with everything between them; of two players the corners,
+    """(K, N) points whose convex hull policies attain, the inner bound; of two players the corners,
     counterclockwise."""
     bound: Floats
     """(L, N) corners of a set that no equilibrium leaves; as everywhere here, one with the `floor`
@@ -211,13 +211,14 @@ class PayoffSet(Shown):
         return tuple(float(k == p) for k in range(len(self.players)))
 
     def __str__(self) -> str:
-        what = f"Payoffs of every {self.concept.words.noun}"
-        lines = [f"{what}: everything between {counted(len(self.vertices), 'point')}."]
+        points = counted(len(self.vertices), "point")
+        hull_of = "a single point" if len(self.vertices) == 1 else f"the convex hull of {points}"
+        lines = [f"Payoffs of all {self.concept.words.adjective} equilibria: {hull_of}."]
         for name, values, gap in self._rows():
             each = ", ".join(f"{p} {x:.6g}" for p, x in zip(self.players, values, strict=True))
-            lines.append(f"{name[0].upper()}{name[1:]}: {each} (no equilibrium has more than {gap} more).")
+            lines.append(f"{name[0].upper()}{name[1:]}: {each} (at most {gap} below the best possible).")
         held = ", ".join(f"{p} {self.worst(p):.6g}" for p in self.players)
-        lines.append(f"Can be held to: {held}.")
+        lines.append(f"Worst equilibrium for each player: {held}.")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -277,14 +278,19 @@ class Payoffs(PayoffSet):
         return PayoffSet(self.players, self.concept, _points(self.inner[t], rank), _points(self.outer[t], rank))
 
     @public("policy", progress="writing the policy")
-    def policy(self, objective: Any = "welfare", *, progress: OnProgress | bool | None = None) -> MemoryPolicy:
+    def policy(
+        self, objective: Any = "welfare", *, point: Any = None, progress: OnProgress | bool | None = None
+    ) -> MemoryPolicy:
         """Return a policy that attains the best payoff, or a payoff of your own.
 
         It remembers what was promised, and punishes whoever deviates by that player's worst
-        equilibrium. After every history it is an equilibrium.
+        equilibrium. After every history it is an equilibrium. A payoff between corners is attained
+        by drawing one of them when an episode starts.
 
         Args:
-            objective: as in `best`; or {player: payoff}, a payoff inside the set.
+            objective: as in `best`.
+            point: in place of an objective, a payoff inside the set: one number per player, or
+                {player: number}.
             progress: True for a bar, or a function that is called with a `Progress`.
 
         Raises:
@@ -292,31 +298,31 @@ class Payoffs(PayoffSet):
                 says how far away the nearest one is.
         """
         assert not isinstance(progress, bool)
-        weight = self._weights_of(objective) if isinstance(objective, dict) else self._mixture(objective)
+        if isinstance(objective, dict):
+            raise InvalidOption("objective: got a dict; a payoff is given as point={player: number}")
+        weight = self._mixture(objective) if point is None else self._weights_of(point)
         used = np.flatnonzero(weight > 0.0)
         begin = [(self.chosen[used, k], weight[used]) for k in range(self.chosen.shape[1])]
         reporter = ProgressReporter(progress, "writing the policy", self.game.horizon, self.situations)
+        named = point is None and not (isinstance(objective, str) and objective == BARGAINING)
+        solver = replace(self.solver, concept=replace(self.concept, objective=objective if named else None))
         with running(None):
             expect(self.situations)
-            return machine(self.solver, self.lattice, self.inner, begin, self._half_planes, reporter)
+            return machine(solver, self.lattice, self.inner, begin, self._half_planes, reporter)
 
     def _half_planes(self, t: int) -> tuple[Ints, Floats, Floats]:
         """Return pointers, directions and multipliers of the half-spaces of time t, found again."""
         half = self.solver.half_spaces(t, self.outer[t + 1])
         return half.ptr, half.direction, half.dual
 
-    def _weights_of(self, payoff: dict[Any, Any]) -> Floats:
-        if set(payoff) != set(self.players):
+    def _weights_of(self, point: Any) -> Floats:
+        payoff = self._point(point)
+        if not self.contains(payoff):
+            near = ", ".join(f"{p!r}: {x:.6g}" for p, x in zip(self.players, self.nearest(payoff), strict=True))
             raise InvalidOption(
-                f"payoff: got {payoff!r:.100}, must have one number per player of {list(self.players)!r}"
+                f"point: no policy found here attains {point!r:.100}; the nearest payoff, {{{near}}}, is {self.distance(payoff):.3g} away"
             )
-        point = self._point([payoff[p] for p in self.players], "payoff")
-        if not self.contains(point):
-            near = ", ".join(f"{p!r}: {x:.6g}" for p, x in zip(self.players, self.nearest(point), strict=True))
-            raise InvalidOption(
-                f"payoff: no policy found here attains {payoff!r:.100}; the nearest payoff, {{{near}}}, is {self.distance(point):.3g} away"
-            )
-        return hull.nearest(self.vertices, point)
+        return hull.nearest(self.vertices, payoff)
 
 
 def _points(sets: PayoffSets, cell: int) -> Floats:
@@ -371,8 +377,10 @@ def payoffs(
         raise InvalidOption(
             f"tol: got 0, but sets of {n} players are found in chosen directions only; with tol=1e-3, `gap` says how far the best is known"
         )
-    if engine is not None:
-        check_engine(engine, fits=isinstance(engine, LocalEngine), what="a LocalEngine")
+    if engine is not None and not isinstance(engine, LocalEngine):
+        raise InvalidOption(
+            f"engine: got {engine!r:.60}, but payoffs are found on this machine; give a LocalEngine(...)"
+        )
     engine = engine or LocalEngine()
     check_rewards(game, concept)
     whole = lattice(game)

@@ -61,7 +61,8 @@ def read_header(content: bytes) -> dict[str, Any]:
 def check_kind(kind: str, wanted: Sequence[str]) -> None:
     """Raise BadFile unless a file of this kind is wanted."""
     if kind not in wanted:
-        raise BadFile(f"holds {kind!r}, expected {' or '.join(map(repr, wanted))}")
+        hint = "; a policy with memory is verified and simulated, and no more" * (kind == "acegames-memory-policy")
+        raise BadFile(f"holds {kind!r}, expected {' or '.join(map(repr, wanted))}{hint}")
 
 
 def check_version(version: Any) -> None:

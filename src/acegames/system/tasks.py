@@ -109,6 +109,9 @@ class Team:
         self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._helpers: list[Thread] = []
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.threads,)  # threads do not travel
+
     def __enter__(self) -> Self:
         return self
 

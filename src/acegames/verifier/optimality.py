@@ -154,6 +154,11 @@ def check_best(policy: Any, concept: Concept, objective: Any, players: tuple[Any
         raise InvalidOption(
             "best: this policy brings no proof of optimality; that of payoffs(game, concept).policy(objective) does"
         )
+    if getattr(policy, "half_planes", policy) is None:
+        raise InvalidOption("best: this policy was saved without its proof of optimality")
+    own = getattr(policy, "concept", concept)
+    if (type(own), own.floor) != (type(concept), concept.floor):
+        raise InvalidOption(f"best: the policy's proof is about {own!r}, and cannot say anything of {concept!r}")
     concept_weights(concept, objective, players)
     if not can_be_proved(concept, objective, players):
         raise InvalidOption("best: optimality is proved for CE and CCE of one or two players")
