@@ -249,8 +249,8 @@ def verify(
 ) -> Answer:
     """Verify a policy: every budget on every history, and every player's best safe deviation.
 
-    A policy file is what `policy.save(FILE)` writes in Python; a table that `acegames export` wrote
-    is none.
+    A policy file is what `policy.save(FILE)` writes in Python; a table written by `acegames export`
+    is not a policy file.
 
     The verifier shares only the game model with the solver. Exit code 1 if the policy fails.
     """
