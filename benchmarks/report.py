@@ -19,40 +19,6 @@ def table(columns, rows):
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
 
 
-def near_ties(results):
-    """Stage games that floats cannot certify."""
-    heads = (
-        "game",
-        "concept",
-        "programs",
-        "repaired",
-        "exact",
-        "seconds",
-        "beyond floats",
-        "all processors, times as fast",
-    )
-    return [
-        "## Near ties\n\nGames whose joint actions come to differ by little. *Repaired* are programs that floats cannot certify, *exact* those that twice "
-        "the digits leave to rational numbers; seconds of one thread, and the share of both.\n",
-        table(
-            heads,
-            [
-                (
-                    r["game"],
-                    f"`{r['concept']}`",
-                    f"{r['programs']:,}",
-                    f"{r['repaired']:,}",
-                    f"{r['exact']:,}",
-                    f"{r['seconds']:.2f}",
-                    f"{r['beyond_floats']:.0%}",
-                    f"{r['seconds'] / r['all_processors']:.1f} ({r['processors']})",
-                )
-                for r in results["near_ties"]
-            ],
-        ),
-    ]
-
-
 def payoffs(results):
     """What all equilibria are worth."""
     both = results["payoffs"]
@@ -239,7 +205,6 @@ def write(results, folder: Path):
             ],
         )
     )
-    parts += near_ties(results)
     parts += payoffs(results)
     parts.append(
         "## The shield\n\nTwo players, 3x3 actions, two budgets. Building it, and what one core answers in batches of 4,096 random situations, in millions a "

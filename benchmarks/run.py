@@ -23,7 +23,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 import equilibrium_payoffs
 import naive
-import near_ties
 import whole
 
 import acegames as ace
@@ -499,7 +498,6 @@ def main():
         constraints,
         approximation,
         penalties,
-        near_ties.near_ties,
         equilibrium_payoffs.payoffs,
         shield,
         whole_solve,

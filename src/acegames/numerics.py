@@ -119,9 +119,6 @@ RARE = 1e-18
 """A cost without a lower bound is taken to be above the quantile of this probability when it is
 drawn. Only simulations draw; budgets count everything that is possible."""
 
-NEVER = 1e-15
-"""Reports call smaller probabilities "never (1e-21)". Policies keep them: they deter."""
-
 SHOWN_AS_ZERO = 1e-9
 """Numbers below this share of those beside them are reported as zero: equal values' differences."""
 
@@ -235,19 +232,3 @@ logarithms faster than this, times their number."""
 FULL_TURN = 1e-6
 """How far the half-planes of a proof may be from going around once, in radians: a half-plane that
 is lacking makes a difference of half a turn."""
-
-PRECISE_NEAR = 1e-6
-"""With twice the digits, a loss that is this share from what counts as a tie is left to exact
-arithmetic."""
-
-PRECISE_EQUAL = 1e-26
-"""Shares by which numbers of twice the digits differ that are taken for equal."""
-
-PRECISE_UNSURE = 1e-15
-"""Shares by which they may be equal: what depends on it is left to exact arithmetic."""
-
-PRECISE_FAINT = 1e-24
-"""Violations and gains that may be rounding, with twice the digits."""
-
-PRECISE_ROUNDED_OFF = 1e-20
-"""A violation that no pivot mends, at most, with twice the digits."""

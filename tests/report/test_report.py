@@ -269,9 +269,7 @@ def test_numbers_keep_the_digits_left_of_the_point(x, text):
     assert round_off(123456.7) == 123457 and round_off(0.1234567) == 0.12346
 
 
-@pytest.mark.parametrize(
-    ("share", "said"), [(0, "0_%"), (1e-21, "never (1e-21)"), (1e-5, "less than 0.1_%"), (0.5, "50.0_%"), (1, "100_%")]
-)
+@pytest.mark.parametrize(("share", "said"), [(0, "0_%"), (1e-5, "less than 0.1_%"), (0.5, "50.0_%"), (1, "100_%")])
 def test_shares_in_words(share, said):
     assert percent(share) == said.replace("_", "\u00a0"), "no line breaks before the sign"
 

@@ -15,6 +15,7 @@ import acegames as ace
 from acegames import CCE
 from acegames.cli import bench
 from acegames.verifier import verify
+from acegames.verifier.basics import LIMITS
 from acegames.verifier.pair_keys import ExactUnits
 from acegames.verifier.policy_reader import Reader, _in_units
 from acegames.verifier.subgames import Subgames
@@ -397,3 +398,44 @@ def test_several_threads_ask_only_who_says_so(monkeypatch, kind):
     assert verify(game, policy, engine=ace.LocalEngine(threads=4)).ok
     assert met.is_set() == (kind is Spoiled)
     assert max(many for _, many in asked) <= 64
+
+
+class Reusing:
+    """Answers with arrays of its own that it keeps: pointers by length, which are read-only, and one room for rows."""
+
+    thread_safe = False
+
+    def __init__(self, policy):
+        self.policy, self.pointers, self.room = policy, {}, np.zeros(0, dtype=np.int64)
+        self.states, self.actions, self.tracker, self.concept = (
+            policy.states,
+            policy.actions,
+            policy.tracker,
+            policy.concept,
+        )
+
+    def distribution(self, t, state, spent):
+        return self.policy.distribution(t, state, spent)
+
+    def joint_actions(self, t):
+        return self.policy.joint_actions(t)
+
+    def rows(self, t, state, total):
+        ptr, row, prob = self.policy.rows(t, state, total)
+        same = self.pointers.setdefault(len(state), ptr)
+        same.setflags(write=False)
+        if len(self.room) < len(row):
+            self.room = np.zeros(2 * len(row), dtype=np.int64)
+        self.room[: len(row)] = row
+        return same if np.array_equal(same, ptr) else ptr, self.room[: len(row)], prob
+
+
+@pytest.mark.parametrize("name", ["intersection", "drones"])
+def test_arrays_that_belong_to_the_policy_are_left_alone(name, monkeypatch):
+    monkeypatch.setattr(LIMITS, "least_block", 16)
+    monkeypatch.setattr(LIMITS, "block", 16)
+    game = ace.catalog.get(name)
+    policy = ace.solve(game).policy
+    expected = str(ace.verify(game, policy))
+    for threads in (1, 3):
+        assert str(ace.verify(game, Reusing(policy), engine=ace.LocalEngine(threads=threads))) == expected

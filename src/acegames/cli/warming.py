@@ -10,7 +10,6 @@ from threading import Thread
 
 import acegames as ace
 from acegames.cli.bench import random_game
-from acegames.engines.stages import solve_one
 from acegames.system.atomic import one_process_at_a_time
 from acegames.system.compiled import running
 from acegames.system.machine import processors
@@ -49,7 +48,6 @@ def _end_with_input() -> None:
 
 def correlated() -> None:
     """Solve, verify and shield games whose situations lie in boxes, of one player and of two."""
-    solve_one("near")
     boxes, crossing = ace.LocalEngine(compiled=True, dense=True), ace.catalog.get("intersection")
     with running(compiled=True):
         for concept in (ace.CCE(), ace.CE("egalitarian")):

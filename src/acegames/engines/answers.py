@@ -1,13 +1,12 @@
 """The answers of stage games: those of a block or a layer, their exact repair, and failures.
 
-Stage games that no kernel can decide stay open. `repair` solves them in exact arithmetic, from the
+Stage games that floats cannot decide stay open. `repair` solves them in exact arithmetic, from the
 kernel's own numbers. A stage game without a Nash equilibrium, or with too many supports to search,
 is a `Failure`; the errors at the end name its place.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -27,7 +26,6 @@ from acegames.safety.space import Space, plan
 from acegames.stage import Stage
 from acegames.stage.exact import solve_exactly
 from acegames.stage.units import weighted_sum
-from acegames.system.compiled import exact_meter
 
 
 class OpenStage(NamedTuple):
@@ -59,7 +57,7 @@ class Answers:
     open: tuple[OpenStage, ...] = ()
     failure: Failure | None = None  # the first one
     programs: int = 0  # stage games that took a program or a search
-    repaired: int = 0  # of these, decided as exact arithmetic decides them
+    repaired: int = 0  # of these, decided in exact arithmetic
     # the answers themselves, where they are on their way; till then only their number is known
     pending: Callable[[], Answers] | None = None
 
@@ -100,11 +98,10 @@ def repair(answers: Answers, concept: Concept, players: tuple[Hashable, ...], kn
     for stage in stages:
         key = stage.action.tobytes() + stage.utility.tobytes() + stage.above.tobytes()
         if key not in known:
-            began, (utility, abs_total) = time.thread_time(), np.hsplit(stage.utility, 2)
+            utility, abs_total = np.hsplit(stage.utility, 2)
             sigma = solve_exactly(Stage(stage.action, utility, concept, players, abs_total, stage.above))
             played = np.flatnonzero(sigma > 0)
             known[key] = Repaired(played, sigma[played], weighted_sum(sigma[played].tolist(), stage.utility[played]))
-            exact_meter.seconds += time.thread_time() - began
         solutions.append(known[key])
     more = (*answers.more, _filed(answers, stages, solutions)) if stages else answers.more
     return replace(answers, more=more, open=(), repaired=answers.repaired + len(stages))

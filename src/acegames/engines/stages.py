@@ -12,14 +12,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import CCE, Concept, Nash
-from acegames.engines.answers import Answers, Failure, OpenStage, joined
+from acegames.engines.answers import Answers, Failure, OpenStage
 from acegames.kernels import records
 from acegames.kernels.records import Boxes, Choices, GatherInput, Goal, Listed, NextLayer, StageGames, Transitions
 from acegames.model.arrays import Floats, Ints, read_only
@@ -28,8 +27,7 @@ from acegames.safety.explore import listed
 from acegames.safety.space import Space
 from acegames.stage.nash import solve_stages
 from acegames.stage.program import deviation_table, goal_of
-from acegames.system.compiled import exact_meter, running
-from acegames.system.tasks import Team
+from acegames.system.compiled import running
 
 TABLES = ("row_ptr", "out_ptr", "next_state", "cost", "prob")  # of `Transitions`: the game's own
 
@@ -136,9 +134,6 @@ def write_out(data: LayerData, begin: int, end: int) -> tuple[StageGames, int]:
 
 LOT = 16384  # numbers of the stage games that a thread writes out at once, about; but at least
 FEWEST_CELLS = 64  # that many games
-MOST_PRECISE = 2**17  # numbers of a program that is solved with more digits
-
-Asked = tuple[Choices, Goal]
 
 
 def choices_of(space: Space, concept: Concept) -> Choices:
@@ -216,79 +211,25 @@ class Programs(CellSolver):
         """
         from acegames.kernels.batches import solve_cells
 
-        mixed, opened, programs, repaired = list[Mixed](), tuple[OpenStage, ...](), 0, 0
-        answers, rest, asked = buffers.answers(out), buffers.rest, self.choices_and_goal(data.t)
+        mixed, opened, programs = list[Mixed](), tuple[OpenStage, ...](), 0
+        answers, rest, asked = buffers.answers(out), buffers.rest, self._choices_and_goal(data)
         while taken[0] < end:
             how = (buffers.lot, data.source, *asked, data.widest)
             count, left, took = solve_cells(taken, end, *how, answers, rest)
             mixed, programs = [*mixed, _mixed(answers, count)], programs + took
             if left:
                 others = self.solve_each(data, rest, left, answers)
-                mixed, opened = [*mixed, others.mixed, *others.more], opened + others.open
-                programs, repaired = programs + others.programs, repaired + others.repaired
-        return Answers(*out, more=tuple(mixed), open=opened, programs=programs, repaired=repaired)
+                mixed, opened, programs = [*mixed, others.mixed], opened + others.open, programs + others.programs
+        return Answers(*out, more=tuple(mixed), open=opened, programs=programs)
 
     def solve_each(self, data: LayerData, written: StageGames, count: int, answers: records.StageAnswers) -> Answers:
-        """Solve the first `count` written games one by one, with floats, then with more digits."""
+        """Solve the first `count` written games with the kernel that solves any game."""
         from acegames.kernels.batches import solve_written
 
-        asked, widest = self.choices_and_goal(data.t), data.widest[0]
-        mixed, undecided, programs = solve_written(written, count, *asked, widest, answers)
-        several, bad = self.solve_precisely(asked, widest, written, undecided, mixed, answers)
+        mixed, bad, programs = solve_written(written, count, *self._choices_and_goal(data), data.widest[0], answers)
         games = np.searchsorted(written.cell[:count], answers.open[:bad])
         stages = tuple(self._open(written, int(g), self.goal(data.t)) for g in games)
-        decided, answered = undecided - bad, (answers.value.T, answers.code)
-        more = (_mixed(answers, several, mixed),)  # each in the order of cells
-        return Answers(*answered, _mixed(answers, mixed), more, stages, programs=programs, repaired=decided)
-
-    def solve_precisely(
-        self, asked: Asked, widest: int, written: StageGames, count: int, mixed: int, answers: records.StageAnswers
-    ) -> tuple[int, int]:
-        """Solve the games answers.open[:count] as exact arithmetic does, where a kernel can.
-
-        Answers follow `mixed` mixed ones. Return how many are mixed and open.
-        """
-        if not count or self.concept.objective is None:
-            return mixed, count
-        choices, goal = asked
-        actions = np.diff(choices.first_action).tolist()
-        if sum(n * (n - 1) if goal.correlated else n for n in actions) * widest > MOST_PRECISE:
-            return mixed, count
-        from acegames.kernels import precise
-
-        solve: Any = precise.solve_precisely
-        arguments = written, count, choices, goal, self.weights, widest, mixed, answers
-        if not solve.replaces(exact_meter.seconds, arguments):
-            return mixed, count
-        solved: tuple[int, int] = solve(*arguments)
-        return solved
-
-    def solve_again(self, t: int, widest: int, written: StageGames, team: Team) -> Answers:
-        """Solve written games of time t that floats left, on several threads. Their cells are
-        numbered.
-        """
-        asked, games = self.choices_and_goal(t), len(written.cell)
-        value, code = np.empty((written.utility.shape[1], games)), np.zeros(games, np.uint16)
-
-        def part(bounds: tuple[int, int]) -> Answers:
-            own, ends = slice(*bounds), slice(bounds[0], bounds[1] + 1)
-            some = written._replace(cell=written.cell[own], ptr=written.ptr[ends], first_row=written.first_row[own])
-            count, rows = len(some.cell), int(some.ptr[-1] - some.ptr[0])
-            records_of = np.empty(count, np.int64), np.zeros(count + 1, np.int64), np.empty(rows, np.uint16)
-            answers = records.StageAnswers(value, code, *records_of, np.empty(rows), some.cell.copy())
-            mixed, bad = self.solve_precisely(asked, widest, some, count, 0, answers)
-            left = tuple(self._open(written, int(g), asked[1]) for g in answers.open[:bad])
-            return Answers(value.T, code, _mixed(answers, mixed), open=left)
-
-        cuts = np.linspace(0, games, team.threads + 1).astype(int).tolist()
-        return joined(value.T, code, team.each(part, [*pairwise(cuts)]))
-
-    @cached_property
-    def weights(self) -> Floats:
-        """The weights of a linear objective, (N,), times a power of two: about one."""
-        weights = np.array(self.concept.weights(self.players) or np.zeros(len(self.players)), float)
-        scaled: Floats = np.ldexp(weights, -int(np.frexp(np.abs(weights).max())[1]))
-        return scaled
+        return Answers(answers.value.T, answers.code, _mixed(answers, mixed), open=stages, programs=programs)
 
     def goal(self, t: int) -> Goal:
         """Return which equilibrium is wanted at time t."""
@@ -297,12 +238,11 @@ class Programs(CellSolver):
             self.goals[t] = goal_of(self.concept, self.players, self.above(t))
         return self.goals[t]
 
-    def choices_and_goal(self, t: int) -> Asked:
-        """Return what kernels read of the players' choices, and the goal at time t."""
+    def _choices_and_goal(self, data: LayerData) -> tuple[Choices, Goal]:
         choices = self.choices
         if choices.action.flags.writeable:  # it has travelled
             choices = choices._replace(action=read_only(choices.action))
-        return choices, self.goal(t)
+        return choices, self.goal(data.t)
 
     def _open(self, written: StageGames, g: int, goal: Goal) -> OpenStage:
         rows = slice(int(written.ptr[g]), int(written.ptr[g + 1]))
@@ -318,13 +258,12 @@ class Programs(CellSolver):
         return added
 
 
-def _mixed(answers: records.StageAnswers, count: int, first: int = 0) -> Mixed:
-    """Return the mixed answers first .. count-1."""
-    if count == first:
+def _mixed(answers: records.StageAnswers, count: int) -> Mixed:
+    if not count:
         return PURE_ONLY
-    ptr = answers.mixed_ptr[first : count + 1]
-    cell, used = answers.mixed_cell[first:count].copy(), slice(int(ptr[0]), int(ptr[-1]))
-    return Mixed(cell, np.diff(ptr), answers.mixed_row[used].copy(), answers.mixed_prob[used].copy())
+    ptr, used = answers.mixed_ptr, int(answers.mixed_ptr[count])
+    cell, size = answers.mixed_cell[:count].copy(), ptr[1 : count + 1] - ptr[:count]
+    return Mixed(cell, size, answers.mixed_row[:used].copy(), answers.mixed_prob[:used].copy())
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,7 +293,7 @@ class Searches(CellSolver):
 
 
 PLAYERS = ("p", "q")
-Games = Literal["plain", "left", "near", "nash"]
+Games = Literal["plain", "left", "nash"]
 
 
 @cache
@@ -395,7 +334,5 @@ def solve_one(games: Games) -> None:
     solver, out = Programs(CCE(), PLAYERS, choices, lambda t: nothing), empty_output(data)
     if games == "plain":
         solver.solve(data, 0, 1, out)
-    elif games == "near":
-        solver.solve_again(0, 1, written, Team(1))
     else:
         solver.solve_each(data, written, 1, buffers_for(data, 1).answers(out))

@@ -24,7 +24,7 @@ from acegames.model.budgets import Holds, is_almost_sure, own_budget
 from acegames.model.game import MarkovGame
 from acegames.model.layers import with_fields
 from acegames.model.words import budgets_listed, called, reservoir_parts, shown, spelled
-from acegames.numerics import NEVER, TIE
+from acegames.numerics import TIE
 from acegames.policy.simulation import Rollouts
 from acegames.policy.situations import SituationStage, View, stages
 from acegames.solving.pipeline import Solution, solve
@@ -269,8 +269,6 @@ def _removed(view: View, stage: SituationStage, wish: Floats, p: int, played: In
 
 def percent(share: float) -> str:
     """Return a share in words, without line breaks; only never is 0 %, and only always 100 %."""
-    if 0 < share < NEVER:
-        return f"never ({share:.0e})"
     if 0 < share < 0.001:
         return "less than 0.1\u00a0%"
     digits = 0 if share in (0, 1) else 1

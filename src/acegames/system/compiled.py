@@ -18,7 +18,6 @@ small games are solved sooner than that. So
 from __future__ import annotations
 
 import functools
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -126,25 +125,6 @@ class Kernel:
             background.begin(self)
         return self._ready
 
-    def replaces(self, seconds: float, arguments: tuple[Any, ...]) -> bool:
-        """Return whether machine code is to do what other code in Python has done for so long.
-
-        Else it goes on: the other code is the kernel, interpreted.
-        """
-        wanted = _compiled.get()
-        if wanted is not None or self._ready:
-            return self._ready if wanted is None else wanted
-        if seconds < self._look or not numba_is_installed() or (seconds < LOADING and "numba" not in sys.modules):
-            return False
-        from acegames.system.machine_code import background, is_kept
-
-        self._look, self._ready = seconds + LOADING, is_kept(self, arguments)
-        if not self._ready and not only_kept():
-            self._ready = seconds > COMPILING
-            if seconds > HOPING:
-                background.begin(self)
-        return self._ready
-
     @functools.cached_property
     def machine_code(self) -> Any:
         """What numba makes of the function."""
@@ -170,13 +150,12 @@ def _plain(result: Any) -> Any:
 
 
 class Meter:
-    """How long this process has done in Python what might have been compiled."""
+    """How long this process has interpreted kernels that might have been compiled."""
 
     seconds = 0.0
 
 
-meter, exact_meter = Meter(), Meter()
-"""Of interpreted kernels, and of exact arithmetic, which a kernel replaces where it can."""
+meter = Meter()
 
 
 @functools.cache

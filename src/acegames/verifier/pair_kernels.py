@@ -655,12 +655,14 @@ def extremes_of(
         if noise > off or noise != noise:
             off = noise
         tied = gain == most and gain > 0.0 and _before(keys[p], keys[largest], states, line)
+        tied = tied or (gain != gain and most != most and keys[p] < keys[largest])
         if tied or (most == most and not gain <= most):
             most, largest = gain, np.int64(p)
         if not gain <= noise:
             stake = max(values[4 * n + i, at] - values[5 * n + i, at], 0.0)
             beyond = np.inf if stake == np.inf else (gain - noise) / stake
             tied = beyond == part and _before(keys[p], keys[share], states, line)
+            tied = tied or (beyond != beyond and part != part and keys[p] < keys[share])
             if tied or (part == part and (share < 0 or not beyond <= part)):
                 part, share = beyond, np.int64(p)
     return largest, share, off

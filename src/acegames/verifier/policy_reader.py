@@ -172,9 +172,11 @@ class Reader:
             return None
         if not _well_formed(ptr, row, prob, len(state)):
             return None
-        ptr, row = (np.ascontiguousarray(x, dtype=np.int64) for x in (ptr, row))
+        ptr, row = (np.array(x, dtype=np.int64) for x in (ptr, row))  # they may be the policy's own
         prob = np.ascontiguousarray(prob, dtype=np.float64)
         if not prob.all():  # what is not played may be said, too
+            if (np.diff(ptr) < 0).any():
+                return None
             played = prob != 0
             ptr, row, prob = offsets(played)[ptr], row[played], prob[played]
         chance, (row_ptr, *_) = np.empty(len(prob)), self.units.steps[self.game.layer_at[t]]
@@ -273,13 +275,13 @@ class Reader:
 
 
 def joined_answers(parts: list[PolicyAnswers], threads: BlockThreads) -> PolicyAnswers:
-    """Return the answers of all parts, one after the other; they may be changed."""
-    faults, pairs, entries = dict[int, str](), 0, 0
+    """Return the answers of all parts, one after the other."""
+    faults, pointers, pairs, entries = dict[int, str](), [parts[0].ptr[:1]], 0, 0
     for part in parts:
         faults |= {pairs + p: fault for p, fault in part.faults.items()}
-        np.add(part.ptr, entries, out=part.ptr)
+        pointers.append(part.ptr[1:] + entries)
         pairs, entries = pairs + len(part.ptr) - 1, entries + len(part.row)
-    ptr = threads.joined([parts[0].ptr[:1], *(part.ptr[1:] for part in parts)])
+    ptr = threads.joined(pointers)
     row, prob = (threads.joined(each) for each in ([x.row for x in parts], [x.prob for x in parts]))
     return PolicyAnswers(ptr, row, prob, faults)
 

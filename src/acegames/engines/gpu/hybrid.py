@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 from acegames.engines import EngineResult, LayerStore, SolvedLayer
-from acegames.engines.answers import Answers, RepairCache, repair
+from acegames.engines.answers import Answers, OpenStage, RepairCache, repair
 from acegames.engines.backward import LayerSolver
 from acegames.engines.baseline import Baseline
 from acegames.engines.gpu import GPUEngine
@@ -31,7 +31,7 @@ from acegames.engines.stages import Programs
 from acegames.errors import TooLarge
 from acegames.kernels import device
 from acegames.kernels.dense import SEGMENT
-from acegames.kernels.records import EGALITARIAN, FAIR, Choices, StageGames
+from acegames.kernels.records import EGALITARIAN, FAIR, Choices
 from acegames.model.arrays import Floats, Ints, pointers
 from acegames.policy.layer import Mixed
 from acegames.policy.layer import answers as filed_answers
@@ -90,7 +90,6 @@ class CardSolver(LayerSolver[Any]):
     stages: Programs
     base: Baseline
     chunk: int  # cells
-    team: Team
     keep_abs_total: bool  # whether a checkpoint will go on from the layers
 
     def __post_init__(self) -> None:
@@ -205,24 +204,22 @@ class CardSolver(LayerSolver[Any]):
         return fetched
 
     def _repair(self, count: int, record: device.Solving, t: int, known: RepairCache) -> None:
-        """Solve the open games of a chunk on the host, with more digits and exactly."""
+        """Solve the open games of a chunk in exact arithmetic, on the host."""
         lengths, stages = _lengths(self.shape, count), self.stages
         games, answers = (
             allocate(device.OpenGames, lengths, self.card.empty),
             allocate(device.RepairedStages, lengths, np.zeros),
         )
         self.on.each("read_open", count, device.Opening(self.waiting, self.joint, games))
-        first, number, row, utility = map(self.card.fetch, games)
-        every = np.arange(self.shape.rows)
-        own = every < number[:, None]
-        written = StageGames(np.arange(count), pointers(number), first.astype(np.int64), row[own], utility[own])
-        solved = stages.solve_again(t, self.shape.rows, written, self.team)
-        solved = repair(solved, stages.concept, stages.players, known)
-        answers.value[:], answers.code[:] = solved.value, solved.code
-        for mixed in (solved.mixed, *solved.more):
-            entry = np.repeat(mixed.at, mixed.size), np.flatnonzero(every < mixed.size[:, None]) % len(every)
-            answers.row[entry], answers.prob[entry] = mixed.row, mixed.prob
-            answers.size[mixed.at] = mixed.size
+        opened = list[OpenStage]()
+        for first, size, own, utility in zip(*map(self.card.fetch, games), strict=True):
+            row, above = own[:size], stages.compared(stages.goal(t), int(first))
+            opened.append(OpenStage(len(opened), row - first, stages.choices.action[row], utility[:size], above))
+        asked = Answers(answers.value, answers.code, open=tuple(opened))  # which are filled
+        mixed = repair(asked, stages.concept, stages.players, known).more[-1]
+        answers.size[mixed.at] = mixed.size
+        entry = np.arange(self.shape.rows) < answers.size[:, None]
+        answers.row[entry], answers.prob[entry] = mixed.row, mixed.prob
         there = device.RepairedStages(*map(self.card.upload, answers))
         self.on.each("mend", count, device.Repairing(self.waiting, there, record.value, record.code))
 
@@ -301,7 +298,7 @@ class HybridEngine(LocalEngine):
         chunk = chunk_cells(space, shape, usable(self.card, self.gpu.memory, shape.own_bytes))
         self.ran.append(f"on the GPU ({self.card.name})")
         compile_together(kernel_spec, example_arguments, (*KERNELS,), shape, self.card.capability)
-        return CardSolver(self.card, space, shape, stages, base, chunk, team, keep_abs_total=not store.in_memory)
+        return CardSolver(self.card, space, shape, stages, base, chunk, keep_abs_total=not store.in_memory)
 
     def _left_to_host(self, space: Space, shape: Shape, concept: Concept) -> str | None:
         """Return why a solve is left to the processors; None where the card does it."""

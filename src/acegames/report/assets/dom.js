@@ -20,7 +20,6 @@ function fill(id, ...children) {
 
 /* The largest of numbers in lists of lists, without signs. */
 const largest = (x) => (Array.isArray(x) ? x.reduce((most, part) => Math.max(most, largest(part)), 0) : Math.abs(x || 0));
-const NEVER = 1e-15; // a smaller probability is real, but nobody plays it (acegames.numerics)
 const ROUNDING = 1e-9; // what is smaller than this share of the numbers of its kind is a rounding error
 const WORTH = largest([DATA.summary.values, DATA.summary.without, DATA.episodes.map((e) => e.reward), DATA.situations.flat().map((record) => record[2])]);
 const SIZES = DATA.constraints.map((_, m) => largest([DATA.budgets.map((row) => row[m]), DATA.episodes.map((e) => e.spent.map((row) => row[m])), DATA.situations.flat().map((record) => record[1][m])]));
@@ -39,7 +38,6 @@ const amount = (x, m) => written(x, SIZES[m]); // costs and budgets
 const rounded = (x, digits) => (Math.abs(x) >= 10 ** digits ? Math.round(x) : Number(x.toPrecision(digits)));
 
 function percent(p) {
-  if (p > 0 && p < NEVER) return `never (${p.toExponential(0)})`;
   if (p > 0 && p < 0.001) return "<\u00a00.1\u00a0%"; // blanks at which no line breaks
   if (p < 1 && p > 0.999) return ">\u00a099.9\u00a0%";
   return `${Number((100 * p).toFixed(1))}\u00a0%`;
