@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import acegames as ace
+from acegames.kernels import payoff_program
 from games import one_stage, one_state, pairs
 from promise_judge import Promises
 from promising_games import CONCEPTS, any_game, scale
@@ -192,3 +193,13 @@ def test_a_policy_serves_its_own_game_and_brings_a_proof_of_its_own_concept(tmp_
         ace.simulate(other, policy, episodes=1)
     assert "another game" in ace.verify(other, policy).problems[0]
     assert pickle.loads(pickle.dumps(policy)).values_at_start.tolist() == policy.values_at_start.tolist()
+
+
+def test_a_program_that_is_given_up_still_bounds_all_payoffs(monkeypatch):
+    """Then no incentive counts: the bound is the hull of what joint actions pay, and what is found is still an equilibrium."""
+    monkeypatch.setattr(payoff_program, "TURNS", 0)
+    pay = {("c", "c"): (3, 3), ("c", "d"): (0, 5), ("d", "c"): (5, 0), ("d", "d"): (1, 1)}
+    found = ace.payoffs(one_stage(pay), ace.CE(), tol=0, engine=ace.LocalEngine(compiled=False))
+    assert found.vertices.tolist() == [[1, 1]]
+    for direction in ((1, 0), (0, 1), (1, 1), (-1, 0), (0, -1)):
+        assert (found.bound @ direction).max() == pytest.approx(max(np.dot(x, direction) for x in pay.values()))

@@ -33,8 +33,10 @@ from acegames.system.compiled import allocates, inner
 
 REFRESH = 24
 """Pivots after which it is looked whether the inverse of the basis is still one."""
+TURNS = 60
+"""Pivots for each place of a basis after which a program is given up."""
 SLACK, SUM, RELIEF = -1, -2, -3
-"""Kinds of basic variables that are no columns: see `Programs.kind`."""
+"""Kinds of basic variables that are no columns: see `PromiseProgram.kind`."""
 
 
 class PayoffSets(NamedTuple):
@@ -68,9 +70,9 @@ class PromiseProgram(NamedTuple):
     # the basis
     inverse: Floats  # (m, m)
     x: Floats  # (m,)
-    kind: (
-        Ints  # (m,) of each basic variable: r >= 0 a column of that joint action; SLACK - 3k the slack of row k; RELIEF
-    )
+    # (m,) of each basic variable: r >= 0 a column of that joint action; SLACK - 3k the slack of row
+    # k; RELIEF, by which all rows may be violated while a first basis is sought
+    kind: Ints
     promise: Floats  # (m, N) of columns
     choice: Ints  # (m, outcomes) of columns: which vertex of each next set
     cost: Floats  # (m,) what each is worth
@@ -297,8 +299,8 @@ def climb(goal, relief, R, K, work, sets):
         elif work.kind[p] >= 0:
             for i in range(n):
                 work.cost[p] += goal[i] * work.promise[p, i] / work.scale[work.kind[p]]
-    most, pivots, fresh = 0.0, 0, False
-    for _ in range(60 * m + 200):
+    most, pivots, fresh = np.inf, 0, False
+    for _ in range(TURNS * (m + 4)):
         kind, most = _price(goal, relief, R, K, work, sets)
         if most <= PROMISE_REDUCED or pivots >= REFRESH:
             if not fresh and not _is_accurate(K, work):
@@ -325,10 +327,28 @@ def climb(goal, relief, R, K, work, sets):
             return 1.0
     if relief:
         return 0.0
+    if most > PROMISE_REDUCED:  # given up: without incentives the bound holds whatever the basis
+        return _without_incentives(goal, R, K, work, sets)
     bound = max(most, 0.0) + work.dual[K]
     for k in range(K):
         bound -= work.dual[k] * work.slack[k]
     return bound
+
+
+@inner
+def _without_incentives(goal, R, K, work, sets):
+    """Return the most that any promise reaches in a direction; the duals say that no row counts."""
+    noinline()
+    most = -np.inf
+    for k in range(K):
+        work.dual[k] = 0.0
+    for r in range(R):
+        best_promise(r, goal, work, sets, work.trial, work.trial_choice)
+        value = 0.0
+        for i in range(len(goal)):
+            value += goal[i] * work.trial[i]
+        most = max(most, value)
+    return most
 
 
 @inner

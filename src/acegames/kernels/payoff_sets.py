@@ -85,7 +85,7 @@ class SetOutput(NamedTuple):
     empty.
     """
 
-    state: Bytes  # (cells,) 1 where not all directions could be asked, 2 where no point was found, else 0
+    lacking: Bytes  # (cells,) 1 where no point was found
     ptr: Ints  # (cells+1,) the points or half-spaces of each cell; or (promises+1,) the entries of each promise
     point: Annotated[Floats, "K N"]
     # half-spaces, which no equilibrium leaves
@@ -460,14 +460,14 @@ def _drop(q, corners, search):
 def _solve_cell(p, a, layer, rules, c, places, work, search, none):
     """Find the set of a listed cell.
 
-    Return how many points it has, its state as in `SetOutput`, and its numbers of feasible joint
-    actions, of incentive rows and of directions asked.
+    Return how many points it has, 0 where none is found, and its numbers of feasible joint actions,
+    of incentive rows and of directions asked.
     """
     noinline()
     n, count = layer.reward.shape[1], 0
     R, K = _write_program(p, a, layer, rules, c, places, work)
     if not begin_program(R, K, work, layer.sets, none):
-        return 0, 2, R, K, 0
+        return 0, R, K, 0
     for j in range(len(rules.directions)):
         for i in range(n):
             search.direction[count, i] = rules.directions[j, i]
@@ -475,7 +475,7 @@ def _solve_cell(p, a, layer, rules, c, places, work, search, none):
     if n == 2:
         count = _refine(count, R, K, work, layer.sets, rules, search)
     corners = _corners(count, rules, search, work.trial)
-    return corners, 1 if n == 2 and count >= rules.most else 0, R, K, count
+    return corners, R, K, count
 
 
 @kernel
@@ -496,7 +496,8 @@ def find_sets(cells, layer, rules, widest, out):
         p = cells[at]
         while layer.here.base[a + 1] <= layer.keys[p]:
             a += 1
-        corners, out.state[at], R, K, asked = _solve_cell(p, a, layer, rules, c, places, work, search, none)
+        corners, R, rows, asked = _solve_cell(p, a, layer, rules, c, places, work, search, none)
+        out.lacking[at] = corners == 0
         if len(out.wanted):
             for q in range(corners):
                 if out.wanted[out.own[p] + q]:
@@ -504,7 +505,7 @@ def find_sets(cells, layer, rules, widest, out):
                     promise += 1
                     out.ptr[promise] = count
         elif len(out.direction):
-            count = _write_half_spaces(count, asked, K, work, search, out)
+            count = _write_half_spaces(count, asked, rows, work, search, out)
             out.ptr[at + 1] = count
         else:
             count = _write_points(count, corners, work, search, out)

@@ -238,12 +238,8 @@ class MemoryPolicy(Shown):
         """Return the labels of a row of the game's layer."""
         return self.game.joint_action(self.game.layer(t).action[row])
 
-    def number(self, t: int, state: Label, spent: Any) -> tuple[int, tuple[int, ...]]:
-        """Return the number of a state and the whole units spent, as a user names them."""
-        return read_total(t, self.horizon - 1, state, self.game.state_numbers, spent, self.tracker.total)
-
     def _entries(self, t: int, state: Label, spent: Any, memory: int) -> range:
-        index, total = self.number(t, state, spent)
+        index, total = read_total(t, self.horizon - 1, state, self.game.state_numbers, spent, self.tracker.total)
         cell = int(self.cells(t, np.array([index]), np.array([total], dtype=np.int64).reshape(1, -1))[0])
         layer = self.layers[t]
         if cell < 0:

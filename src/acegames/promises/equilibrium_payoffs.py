@@ -172,9 +172,12 @@ class PayoffSet(Shown):
 
     def _mixture(self, objective: Any) -> Floats:
         """Return the weights (K,) of vertices that make the best payoff."""
-        if isinstance(objective, str) and objective == BARGAINING and BARGAINING not in self.players:
+        if self._bargains(objective):
             return hull.fairest_product(self.vertices, self._least())
         return hull.best_mixture(self.vertices, self._asked(objective), self.players)
+
+    def _bargains(self, objective: Any) -> bool:
+        return isinstance(objective, str) and objective == BARGAINING and BARGAINING not in self.players
 
     def _asked(self, objective: Any) -> Concept:
         concept = replace(self.concept, objective=objective)
@@ -186,7 +189,7 @@ class PayoffSet(Shown):
 
     def _score(self, corners: Floats, objective: Any) -> float:
         """Return the largest score of an objective over the hull of some corners."""
-        if isinstance(objective, str) and objective == BARGAINING and BARGAINING not in self.players:
+        if self._bargains(objective):
             gains = hull.fairest_product(corners, self._least()) @ corners - self._least()
             return float(np.prod(np.maximum(gains, 0.0)) ** (1.0 / len(gains)))
         concept = self._asked(objective)
@@ -304,8 +307,8 @@ class Payoffs(PayoffSet):
         used = np.flatnonzero(weight > 0.0)
         begin = [(self.chosen[used, k], weight[used]) for k in range(self.chosen.shape[1])]
         reporter = ProgressReporter(progress, "writing the policy", self.game.horizon, self.situations)
-        named = point is None and not (isinstance(objective, str) and objective == BARGAINING)
-        solver = replace(self.solver, concept=replace(self.concept, objective=objective if named else None))
+        has_word = point is None and not self._bargains(objective)
+        solver = replace(self.solver, concept=replace(self.concept, objective=objective if has_word else None))
         with running(None):
             expect(self.situations)
             return machine(solver, self.lattice, self.inner, begin, self._half_planes, reporter)
@@ -396,7 +399,7 @@ def payoffs(
                 "a larger tol does not help much: coarser costs, smaller budgets or a shorter horizon would"
             )
         expect(10 * space.pairs)
-        solver = SetSolver(space, concept, float(tol), team, np.zeros((0, n)))
+        solver = SetSolver(space, concept, float(tol), team)
         reporter = ProgressReporter(progress, "finding payoffs", 2 * game.horizon, 2 * space.pairs)
         inner = list(_backward(solver, outer=False, reporter=reporter))[::-1]
         outer = list(_backward(solver, outer=True, reporter=reporter))[::-1]
@@ -430,7 +433,7 @@ def _mean_set(sets: PayoffSets, cells: Ints, chance: Floats) -> tuple[Floats, In
     if len(parts) == 1:
         return sets.point[parts[0]].copy(), parts[0][:, None]
     polygons = [sets.point[part] for part in parts]
-    directions = _between_normals(polygons) if n == 2 else template(n, np.zeros((0, n)))
+    directions = _between_normals(polygons) if n == 2 else template(n)
     best = [part[np.argmax(sets.point[part] @ directions.T, axis=0)] for part in parts]
     chosen = np.unique(np.column_stack(best), axis=0) if n != 2 else _without_repeats(np.column_stack(best))
     return np.einsum("s,ksn->kn", chance, sets.point[chosen]), chosen
@@ -458,7 +461,7 @@ def _outer_mean(sets: PayoffSets, cells: Ints, chance: Floats) -> Floats:
     n = sets.point.shape[1]
     if len(cells) == 1 or n <= 2:
         return _mean_set(sets, cells, chance)[0]
-    directions = template(n, np.zeros((0, n)))
+    directions = template(n)
     heights = sum(
         p * (_points(sets, c) @ directions.T).max(axis=0) for p, c in zip(chance.tolist(), cells.tolist(), strict=True)
     )

@@ -56,7 +56,6 @@ class SetSolver:
     concept: Concept
     tol: float
     team: Team
-    directions: Floats  # (D, N) beyond those that are always asked
 
     @cached_property
     def choices(self) -> Choices:
@@ -70,7 +69,7 @@ class SetSolver:
 
     @cached_property
     def _template(self) -> tuple[Floats, Ints, Floats]:
-        directions = template(len(self.space.game.players), self.directions)
+        directions = template(len(self.space.game.players))
         return directions, *corner_inverses(directions)
 
     def rules(self, *, outer: bool) -> SetRules:
@@ -145,8 +144,8 @@ class SetSolver:
                 if own is not None and wanted is not None:
                     out = out._replace(own=own, wanted=wanted.view(np.uint8))
                 count = find_sets(mine, layer, rules, self.space.tables.widest, out)
-                if (out.state == 2).any():
-                    raise ArithmeticError(f"there is no promise in cell {int(mine[np.argmax(out.state == 2)])}")
+                if out.lacking.any():
+                    raise ArithmeticError(f"there is no promise in cell {int(mine[np.argmax(out.lacking)])}")
                 if count >= 0:
                     return out._replace(**{name: getattr(out, name)[:count] for name in columns})
                 capacity *= 4
@@ -169,18 +168,18 @@ def _empty_output(layer: SetLayer, cells: int, lists: int, shapes: dict[str, tup
         return np.full(shape, -1) if name in whole else np.empty(shape)
 
     made = {name: array(name) for name in ("point", "direction", "dual", "row", "chance", "to")}
-    state, nothing = np.zeros(cells, dtype=np.uint8), np.zeros(0, dtype=np.int64)
+    lacking, nothing = np.zeros(cells, dtype=np.uint8), np.zeros(0, dtype=np.int64)
     punished = np.zeros(layer.sets.least.shape, dtype=np.uint8)
     return SetOutput(
-        state, np.zeros(lists + 1, dtype=np.int64), wanted=state[:0], own=nothing, punished=punished, **made
+        lacking, np.zeros(lists + 1, dtype=np.int64), wanted=lacking[:0], own=nothing, punished=punished, **made
     )
 
 
-def template(players: int, more: Floats) -> Floats:
+def template(players: int) -> Floats:
     """Return the directions that are asked in every situation.
 
     For one player the axes; for two these and that of welfare, counterclockwise; for more the axes,
-    their sums and differences, as far as corners can be enumerated, and those asked for.
+    their sums and differences, as far as corners can be enumerated.
     """
     n = players
     axes = np.concatenate([np.eye(n), -np.eye(n)])
@@ -191,7 +190,7 @@ def template(players: int, more: Floats) -> Floats:
     signs = np.array(list(itertools.product((1.0, -1.0), repeat=n)))
     pairs = np.array([a for a in itertools.product((1.0, 0.0, -1.0), repeat=n) if np.abs(a).sum() == 2.0])
     chosen = axes
-    for extra in (more, np.ones((1, n)), signs, pairs):
+    for extra in (np.ones((1, n)), signs, pairs):
         grown = np.unique(np.concatenate([chosen, extra.reshape(-1, n)]), axis=0)
         if math.comb(len(grown), n) <= CORNERS:
             chosen = grown

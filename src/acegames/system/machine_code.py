@@ -145,6 +145,12 @@ class Background:
     helping = False  # whether this is that process, which begins no other
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew: a forked child has no helper, and must not wait for a lock that nobody gives
+        back.
+        """
         self._process: subprocess.Popen[bytes] | None = None
         self._changing = Lock()
 
@@ -171,8 +177,8 @@ class Background:
 
 
 background = Background()
-if hasattr(os, "register_at_fork"):  # a child has no helper, and must not wait for a lock that nobody gives back
-    os.register_at_fork(after_in_child=lambda: background.__init__())  # type: ignore[misc]
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=background.forget)
 
 
 def can_start_python() -> bool:

@@ -175,7 +175,8 @@ def verify(
             the units in which `rows` is given totals; each process has its own copy: a live object
             goes through Ray's own serialization between your processes, a policy that was read from
             a file as the name of that file. Any other policy is asked in this process, and the
-            cluster is not used; a warning in the log says what is missing.
+            cluster is not used; a warning in the log says what is missing. A policy with memory is
+            judged by one thread of this process.
         progress: True for a bar, or a function that is called with a `Progress` after each time
             that is checked, the last time first.
 
@@ -197,7 +198,8 @@ def verify(
     concept = read_arguments(policy, concept, tol, engine)
     assert not isinstance(progress, bool)  # `public` has made a callback of it
     check_game(game)
-    if is_with_memory(policy):
+    with_memory = is_with_memory(policy)
+    if with_memory:
         if concept.product:
             raise InvalidOption(f"concept: got {concept!r:.60}, but a policy with memory draws joint actions together")
         if exact:
@@ -213,7 +215,7 @@ def verify(
     reader = Reader(counted.game, policy, ExactUnits(counted.game), rounded=not counted.exact, product=concept.product)
     optimality, unproved = None, ""
     with running(engine.compiled if isinstance(engine, JudgesOnThreads) else None):
-        if is_with_memory(policy):
+        if with_memory:
             subgames = Subgames.of(counted.game, reader.units)
             evaluated = evaluate_with_memory(subgames, reader, concept, progress)
             if best is not NOT_ASKED and np.isfinite(evaluated.values).all():
@@ -221,7 +223,7 @@ def verify(
                 optimality = optimality_of(concept, best, game.players, evaluated.values, bound)
         else:
             evaluated = _judge(engine, reader, concept, progress)
-        if is_with_memory(policy) and evaluated.worst is None:
+        if with_memory and evaluated.worst is None:
             unknown = np.full(len(game.constraints), np.nan)
             walked = Walked(unknown, unknown, None)
         elif evaluated.worst is None or not counted.exact:

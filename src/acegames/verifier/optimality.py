@@ -33,7 +33,7 @@ from acegames.system.compiled import kernel
 from acegames.verifier.basics import Numbers, Small
 from acegames.verifier.policy_reader import Reader
 from acegames.verifier.subgames import Subgames
-from acegames.verifier.with_memory import MemoryJudge, SafeGraph, one_column
+from acegames.verifier.with_memory import MemoryJudge, SafeGraph, is_with_memory, one_column
 
 ROUNDED = 64.0 * UNIT_ROUNDOFF
 """How far a height can be off by rounding, as a share of the numbers that it is made of."""
@@ -150,13 +150,13 @@ def can_be_proved(concept: Concept, objective: Any, players: tuple[Any, ...]) ->
 
 def check_best(policy: Any, concept: Concept, objective: Any, players: tuple[Any, ...]) -> None:
     """Refuse what no optimality can be proved of."""
-    if not callable(getattr(policy, "bounds", None)):
+    if not (is_with_memory(policy) and callable(getattr(policy, "bounds", None))):
         raise InvalidOption(
             "best: this policy brings no proof of optimality; that of payoffs(game, concept).policy(objective) does"
         )
     if getattr(policy, "half_planes", policy) is None:
         raise InvalidOption("best: this policy was saved without its proof of optimality")
-    own = getattr(policy, "concept", concept)
+    own: Any = getattr(policy, "concept", None) or concept
     if (type(own), own.floor) != (type(concept), concept.floor):
         raise InvalidOption(f"best: the policy's proof is about {own!r}, and cannot say anything of {concept!r}")
     concept_weights(concept, objective, players)

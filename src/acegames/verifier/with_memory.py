@@ -60,7 +60,7 @@ class Nodes(NamedTuple):
     advised: Ints  # (E,)
     prob: Floats  # (E,)
     play_ptr: Ints  # (E+1,)
-    safe: Ints  # (L,) the safe row that is played, by its number in `Graph`
+    safe: Ints  # (L,) the safe row that is played, by its number in `SafeGraph`
     to_ptr: Ints  # (L+1,)
     to: Ints  # (.,) the node of the next time after each outcome
 
